@@ -1,0 +1,10 @@
+# Toolchain: the newest clang++-NN on this machine, from 16 on; a bare clang++ when none is numbered.
+set(muster_clang_names "")
+foreach(version RANGE 30 16 -1)
+  list(APPEND muster_clang_names clang++-${version})
+endforeach()
+find_program(MUSTER_CLANG NAMES ${muster_clang_names} clang++)
+if(NOT MUSTER_CLANG)
+  message(FATAL_ERROR "no clang++ from 16 on was found; scripts/deps test installs it")
+endif()
+set(CMAKE_CXX_COMPILER "${MUSTER_CLANG}")

@@ -1,0 +1,50 @@
+#include "cli/bench.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/machine.h"
+#include "sim/engine_bench.h"
+
+namespace muster::cli {
+
+int RunBenchEngine(const std::string& shape, std::int64_t nodes, int runs, bool as_json) {
+  SystemClock clock;
+  const auto result = sim::RunEngineBench({shape, nodes, runs, 1}, clock);
+  if (!result) {
+    std::fprintf(stderr, "muster: %s\n", Describe(result.error()).c_str());
+    return ExitStatus(result.error().code);
+  }
+  const double wall_ms = sim::Median(result->wall_ms);
+  if (as_json) {
+    nlohmann::json out = {{"shape", result->shape},         {"nodes", result->nodes},
+                          {"gpus", result->gpus},           {"jobs", result->jobs},
+                          {"decisions", result->decisions}, {"placed", result->placed},
+                          {"cycles", result->cycles},       {"settled", result->settled},
+                          {"proven", result->proven},       {"wall_ms", wall_ms},
+                          {"first_cycle_ms", wall_ms},      {"peak_rss_mb", result->peak_rss_mb},
+                          {"machine", MachineName()},       {"wall_ms_samples", result->wall_ms}};
+    if (!result->event_ms.empty()) {
+      out["event_p50_ms"] = sim::Percentile(result->event_ms, 50);
+      out["event_p99_ms"] = sim::Percentile(result->event_ms, 99);
+      out["event_ms_samples"] = result->event_ms;
+    }
+    std::printf("%s\n", out.dump().c_str());
+    return 0;
+  }
+  std::printf("%s: %lld nodes, %lld GPUs, %lld jobs: %lld decisions, %lld workers placed\n",
+              result->shape.c_str(), static_cast<long long>(result->nodes),
+              static_cast<long long>(result->gpus), static_cast<long long>(result->jobs),
+              static_cast<long long>(result->decisions), static_cast<long long>(result->placed));
+  std::printf("median %.3f ms of %zu runs, %lld cycles, %s, %.0f MB at most\n", wall_ms,
+              result->wall_ms.size(), static_cast<long long>(result->cycles),
+              result->proven ? "proven" : "not proven", result->peak_rss_mb);
+  if (!result->event_ms.empty()) {
+    std::printf("%zu events: p50 %.3f ms, p99 %.3f ms\n", result->event_ms.size(),
+                sim::Percentile(result->event_ms, 50), sim::Percentile(result->event_ms, 99));
+  }
+  return 0;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,65 @@
+// `muster`: reads the command line and calls what was asked for. No logic of its own.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "cli/bench.h"
+#include "cli/scenarios.h"
+#include "cli/validate.h"
+
+namespace {
+
+constexpr int kUsageStatus = 2;
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Muster: every GPU of an organisation as one shared pool"};
+  app.require_subcommand(1);
+  int status = 0;
+  std::string format = "table";
+  std::vector<std::string> paths;
+  const auto add_format = [&format](CLI::App* command) {
+    command->add_option("-o,--output", format, "table or json")
+        ->check(CLI::IsMember({"table", "json"}));
+  };
+
+  CLI::App* sim = app.add_subcommand("sim", "Try policies without a cluster");
+  sim->require_subcommand(1);
+  CLI::App* scenarios = sim->add_subcommand("scenarios", "Run scenario files on the engine");
+  scenarios->add_option("PATH", paths, "files or folders")->required();
+  add_format(scenarios);
+  scenarios->callback([&] { status = muster::cli::RunScenarios(paths, format == "json"); });
+
+  CLI::App* bench = app.add_subcommand("bench", "Measure this build on this machine");
+  bench->require_subcommand(1);
+  std::string shape;
+  std::int64_t nodes = 0;
+  int runs = 0;
+  CLI::App* bench_engine = bench->add_subcommand("engine", "What scheduling decisions cost");
+  bench_engine->add_option("--shape", shape, "fill, gang, reclaim, verdict or huge")->required();
+  bench_engine->add_option("--nodes", nodes, "number of nodes; default: the shape's own")
+      ->check(CLI::Range(1, 1'000'000));
+  bench_engine->add_option("--runs", runs, "samples to take; default: the shape's own")
+      ->check(CLI::Range(1, 10'000));
+  add_format(bench_engine);
+  bench_engine->callback(
+      [&] { status = muster::cli::RunBenchEngine(shape, nodes, runs, format == "json"); });
+
+  CLI::App* validate = app.add_subcommand("validate", "Check job, queue and cluster files");
+  validate->add_option("FILE", paths, "files; - is standard input")->required();
+  add_format(validate);
+  validate->callback([&] {
+    const auto kind =
+        format == "json" ? muster::cli::ValidateFormat::kJson : muster::cli::ValidateFormat::kTable;
+    status = muster::cli::RunValidate(paths, kind, {std::cin, std::cout, std::cerr});
+  });
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsageStatus;
+  }
+  return status;
+}

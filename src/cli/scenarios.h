@@ -1,0 +1,16 @@
+// `muster sim scenarios PATH...`: runs scenario files on the engine and reports what differs.
+//
+// Takes files and folders; JSON files in the neutral schema (scenarios and fair-share cases).
+// Prints each failure with its differences, then `N passed, M failed`; with JSON output everything
+// that others need to judge for themselves. Exit status 1 on a failure, 3 or 5 when a file cannot
+// be read.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace muster::cli {
+
+int RunScenarios(const std::vector<std::string>& paths, bool as_json);
+
+}  // namespace muster::cli

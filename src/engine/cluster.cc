@@ -1,0 +1,319 @@
+#include "engine/cluster.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/units.h"
+
+namespace muster::engine {
+
+std::uint32_t JobState::Surplus() const {
+  std::uint32_t surplus = 0;
+  for (const auto& group : groups) {
+    if (group.leaf && group.active > group.minimum) surplus += group.active - group.minimum;
+  }
+  return surplus;
+}
+
+Result<std::unique_ptr<Cluster>> Cluster::Make(Setup setup) {
+  if (setup.countables.size() > kMaxHostDims - kFirstHostOther) {
+    return Fail(ErrorCode::kInvalid, "too many kinds of countable resources",
+                "at most " + std::to_string(kMaxHostDims - kFirstHostOther) + " are supported");
+  }
+  auto queues = QueueTable::Make(setup.queues, setup.countables);
+  if (!queues) return tl::unexpected(queues.error());
+  std::unique_ptr<Cluster> cluster(new Cluster());
+  cluster->policy_ = setup.policy;
+  cluster->nodes_ = std::make_unique<NodeTable>(setup.countables);
+  cluster->topology_ = std::make_unique<TopologyTable>(setup.topologies);
+  cluster->queues_ = std::make_unique<QueueTable>(std::move(*queues));
+  cluster->running_in_.resize(cluster->queues_->size());
+  cluster->shapes_ = std::make_unique<ShapeTable>(*cluster->nodes_, *cluster->topology_);
+  return cluster;
+}
+
+Result<NodeId> Cluster::AddNode(const model::Node& node) {
+  if (node.gpus.size() > 64) {
+    return Fail(ErrorCode::kInvalid, "node " + node.name + " has more than 64 GPUs");
+  }
+  if (!node_by_name_.emplace(node.name, static_cast<NodeId>(nodes_->size())).second) {
+    return Fail(ErrorCode::kConflict, "node " + node.name + " is there already");
+  }
+  const NodeId id = nodes_->Add(node);
+  topology_->AddNode(id, node);
+  on_node_.emplace_back();
+  if (node.draining) draining_.push_back(id);
+  while (type_dims_.size() < nodes_->type_count()) {
+    type_dims_.push_back(
+        queues_->FindDim(nodes_->type_name(static_cast<TypeId>(type_dims_.size()))));
+  }
+  shapes_->NodeAdded(id);
+  return id;
+}
+
+void Cluster::SetNodeUp(NodeId node, bool up) {
+  if (!up) {
+    const std::vector<WorkerRef> lost = on_node_[node];
+    for (const auto& ref : lost) {
+      Move(ref, Place{});
+      RefreshWaiting(ref.job);
+    }
+    ForgetLog();
+  }
+  nodes_->SetUp(node, up);
+}
+
+void Cluster::SetNodeCordoned(NodeId node, bool cordoned, bool draining) {
+  nodes_->SetCordoned(node, cordoned, draining);
+  std::erase(draining_, node);
+  if (draining) draining_.insert(std::lower_bound(draining_.begin(), draining_.end(), node), node);
+}
+
+void Cluster::SetHold(JobId job, bool on_hold) {
+  jobs_[job].on_hold = on_hold;
+  RefreshWaiting(job);
+}
+
+void Cluster::SetStaleSince(JobId job, std::int64_t since_ms) {
+  jobs_[job].stale_since_ms = since_ms;
+}
+
+void Cluster::ReportCheckpoint(JobId job, std::int64_t at_ms) { jobs_[job].checkpoint_ms = at_ms; }
+
+void Cluster::SetPastUse(QueueId queue, std::int64_t gpu_ms) {
+  (*queues_)[queue].past_use = gpu_ms;
+}
+
+Result<void> Cluster::ReportWorker(WorkerRef ref, WorkerState state, NodeId node,
+                                   std::uint64_t devices, std::int64_t started_ms) {
+  Worker& worker = jobs_[ref.job].workers[ref.index];
+  Place place;
+  place.state = state;
+  const bool holds = place.Holds() || state == WorkerState::kLeaving;
+  if (holds) {
+    if (node >= nodes_->size()) return Fail(ErrorCode::kNotFound, "no such node");
+    place.bank = nodes_->BankOfDevices(node, devices);
+    place.devices = devices;
+    place.charge_milli = shapes_->ChargeOn((*shapes_)[worker.shape], nodes_->bank(place.bank));
+  }
+  Move(ref, place);
+  worker.started_ms = started_ms;
+  ForgetLog();
+  RefreshWaiting(ref.job);
+  return {};
+}
+
+void Cluster::ReportLeft(WorkerRef ref) {
+  MUSTER_CHECK(worker(ref).place.state == WorkerState::kLeaving, "only a leaving worker leaves");
+  Move(ref, Place{});
+  ForgetLog();
+  RefreshWaiting(ref.job);
+}
+
+JobId Cluster::FindJob(const std::string& name) const {
+  const auto found = job_by_name_.find(name);
+  return found == job_by_name_.end() ? kNone : found->second;
+}
+
+NodeId Cluster::FindNode(const std::string& name) const {
+  const auto found = node_by_name_.find(name);
+  return found == node_by_name_.end() ? kNone : found->second;
+}
+
+std::string Cluster::WorkerName(WorkerRef ref) const {
+  return jobs_[ref.job].name + "/" + std::to_string(ref.index);
+}
+
+Vec Cluster::CostOf(WorkerRef ref) const {
+  const Worker& w = worker(ref);
+  const Shape& shape = (*shapes_)[w.shape];
+  if (w.place.bank == kNone) return shape.cost;
+  Vec cost = shape.cost;
+  cost[kGpuDim] = w.place.charge_milli;
+  for (std::size_t d = kFirstNamedDim; d < queues_->first_countable_dim(); ++d) cost[d] = 0;
+  const TypeId type = nodes_->bank(w.place.bank).type;
+  if (type != kNone && type_dims_[type] < queues_->dims()) {
+    cost[type_dims_[type]] = w.place.charge_milli;
+  }
+  return cost;
+}
+
+// GPU-milliseconds that stopping the job now would cost; -1 where nothing is known.
+std::int64_t Cluster::LostWorkMs(const JobState& job, std::int64_t now_ms) const {
+  if (job.checkpoint_ms < 0) return -1;
+  std::int64_t milli = 0;
+  for (const auto& w : job.workers) {
+    if (w.place.Holds()) milli += w.place.charge_milli;
+  }
+  const auto age = std::max<std::int64_t>(0, now_ms - job.checkpoint_ms) + job.restart_cost_ms;
+  return age * milli / kMilli;
+}
+
+ModeSet Cluster::ModesOf(const JobState& job, const Place& place) const {
+  if (place.state == WorkerState::kLeaving) return In(Mode::kFree);
+  const bool taken_for_good =
+      place.promised || place.state == WorkerState::kStuck || !job.preemptible;
+  return taken_for_good ? kInAll : static_cast<ModeSet>(In(Mode::kFree) | In(Mode::kFuture));
+}
+
+void Cluster::CountActive(JobState& job, std::uint32_t group, int sign) {
+  GroupState* state = &job.groups[group];
+  bool before = state->Satisfied();
+  state->active = static_cast<std::uint32_t>(static_cast<int>(state->active) + sign);
+  while (before != state->Satisfied() && state->parent != kNone) {
+    GroupState* parent = &job.groups[state->parent];
+    before = parent->Satisfied();
+    parent->satisfied = static_cast<std::uint32_t>(static_cast<int>(parent->satisfied) + sign);
+    state = parent;
+  }
+}
+
+// Adds (sign +1) or takes back what a worker at its place means to everything that counts it.
+void Cluster::Contribute(JobId id, const Worker& worker, int sign) {
+  JobState& job = jobs_[id];
+  const auto count = [sign](std::uint32_t& value) {
+    value = static_cast<std::uint32_t>(static_cast<int>(value) + sign);
+  };
+  const Place& place = worker.place;
+  switch (place.state) {
+    case WorkerState::kPending:
+      count(job.pending);
+      break;
+    case WorkerState::kLeaving:
+      count(job.leaving);
+      break;
+    case WorkerState::kSucceeded:
+      count(job.succeeded);
+      CountActive(job, worker.group, sign);
+      break;
+    case WorkerState::kFailed:
+      break;
+    case WorkerState::kRunning:
+    case WorkerState::kStuck:
+      count(job.active);
+      CountActive(job, worker.group, sign);
+      break;
+  }
+  AddRequest(id, worker, sign);
+  if (place.left_bank != kNone) {
+    Occupy(id, worker, place.left_bank, place.left_devices, In(Mode::kFree), sign);
+  }
+  if (!place.Holds() && place.state != WorkerState::kLeaving) return;
+  Occupy(id, worker, place.bank, place.devices, ModesOf(job, place), sign);
+  if (!place.Holds()) return;
+  const auto index = static_cast<std::uint32_t>(&worker - job.workers.data());
+  queues_->AddHeld(job.queue, CostOf({id, index}), !job.preemptible, sign);
+  Enlist(running_in_[job.queue], id, &JobState::running_position, job.active > 0);
+  Enlist(broken_, id, &JobState::broken_position, job.active > 0 && !job.Satisfied());
+}
+
+// Puts the job on a list or takes it off; the job knows its position, the order means nothing.
+void Cluster::Enlist(std::vector<JobId>& list, JobId id, std::uint32_t JobState::*position,
+                     bool on_list) {
+  std::uint32_t& here = jobs_[id].*position;
+  if (on_list == (here != kNone)) return;
+  if (on_list) {
+    here = static_cast<std::uint32_t>(list.size());
+    list.push_back(id);
+    return;
+  }
+  list[here] = list.back();
+  jobs_[list.back()].*position = here;
+  list.pop_back();
+  here = kNone;
+}
+
+void Cluster::Occupy(JobId id, const Worker& worker, BankId bank_id, std::uint64_t devices,
+                     ModeSet modes, int sign) {
+  const Shape& shape = (*shapes_)[worker.shape];
+  const Bank& bank = nodes_->bank(bank_id);
+  Take take;
+  take.devices = devices;
+  take.whole = shape.spec.request.gpu.kind == model::GpuKind::kWhole;
+  take.units = shapes_->UnitsOn(shape, bank);
+  take.host = shape.host;
+  nodes_->Occupy(bank_id, take, modes, sign);
+  const auto index = static_cast<std::uint32_t>(&worker - jobs_[id].workers.data());
+  auto& here = on_node_[bank.node];
+  if (sign > 0) {
+    here.push_back({id, index});
+  } else {
+    const auto found = std::find(here.begin(), here.end(), WorkerRef{id, index});
+    *found = here.back();
+    here.pop_back();
+  }
+}
+
+void Cluster::AddRequest(JobId id, const Worker& worker, int sign) {
+  const Place& place = worker.place;
+  if (place.state == WorkerState::kFailed || place.state == WorkerState::kSucceeded) return;
+  const auto index = static_cast<std::uint32_t>(&worker - jobs_[id].workers.data());
+  const Vec cost = place.Holds() ? CostOf({id, index}) : (*shapes_)[worker.shape].request;
+  queues_->AddRequest(jobs_[id].queue, cost, sign);
+}
+
+void Cluster::Move(WorkerRef ref, const Place& to) {
+  Worker& worker = jobs_[ref.job].workers[ref.index];
+  log_.push_back({ref, worker.place});
+  Contribute(ref.job, worker, -1);
+  worker.place = to;
+  Contribute(ref.job, worker, +1);
+}
+
+void Cluster::RollbackTo(Mark mark) {
+  while (log_.size() > mark) {
+    const LogEntry entry = log_.back();
+    log_.pop_back();
+    Worker& worker = jobs_[entry.ref.job].workers[entry.ref.index];
+    Contribute(entry.ref.job, worker, -1);
+    worker.place = entry.before;
+    Contribute(entry.ref.job, worker, +1);
+  }
+}
+
+std::span<const WorkerRef> Cluster::TouchedSince(Mark mark, std::vector<WorkerRef>& storage) const {
+  storage.clear();
+  for (std::size_t i = mark; i < log_.size(); ++i) storage.push_back(log_[i].ref);
+  std::sort(storage.begin(), storage.end());
+  storage.erase(std::unique(storage.begin(), storage.end()), storage.end());
+  return storage;
+}
+
+void Cluster::ListChanges(std::vector<std::pair<WorkerRef, Place>>& out) const {
+  out.clear();
+  for (const auto& entry : log_) out.emplace_back(entry.ref, entry.before);
+  const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
+  std::stable_sort(out.begin(), out.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  out.erase(std::unique(out.begin(), out.end(), same), out.end());
+}
+
+void Cluster::SetHints(std::span<const std::pair<WorkerRef, BankId>> hints) {
+  for (const auto& ref : hinted_) {
+    auto& workers = jobs_[ref.job].workers;
+    if (ref.index < workers.size()) workers[ref.index].hint = kNone;
+  }
+  hinted_.clear();
+  for (const auto& [ref, bank] : hints) {
+    jobs_[ref.job].workers[ref.index].hint = bank;
+    hinted_.push_back(ref);
+  }
+}
+
+void Cluster::DivideShares() {
+  Vec total;
+  total[kGpuDim] = nodes_->usable_gpus() * kMilli;
+  total[kCpuDim] = nodes_->usable_host()[kHostCpu];
+  total[kMemoryDim] = nodes_->usable_host()[kHostMemory];
+  for (TypeId type = 0; type < type_dims_.size(); ++type) {
+    if (type_dims_[type] < queues_->dims()) {
+      total[type_dims_[type]] = nodes_->usable_gpus(type) * kMilli;
+    }
+  }
+  for (std::size_t i = 0; i < nodes_->host_names().size(); ++i) {
+    total[queues_->first_countable_dim() + i] = nodes_->usable_host()[kFirstHostOther + i];
+  }
+  queues_->DivideShares(total, policy_.decay_half_life_ms == 0 ? 0 : policy_.decay_strength_milli);
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,165 @@
+// Cluster: the one mutable state of the engine, with an undo log.
+//
+// Facts come in through Add*, Remove*, Set* and Report*; a scheduling cycle changes workers only
+// through Move(), which keeps nodes, queues, groups and counters in step and logs the place it
+// replaced. A trial is a Mark and either nothing (commit) or RollbackTo(mark), in time proportional
+// to what it touched. There are no copies of the cluster anywhere. The same calls give the same
+// state, byte for byte (see Dump), whatever was tried and rolled back in between.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/ids.h"
+#include "engine/jobs.h"
+#include "engine/nodes.h"
+#include "engine/policy.h"
+#include "engine/queues.h"
+#include "engine/shapes.h"
+#include "engine/topology.h"
+#include "engine/waiting.h"
+#include "model/job.h"
+#include "model/node.h"
+#include "model/queue.h"
+
+namespace muster::engine {
+
+struct Setup {
+  std::vector<model::Topology> topologies;
+  std::vector<model::Queue> queues;
+  std::vector<std::string> countables;  // resources beside GPUs, cores and memory
+  Policy policy;
+};
+
+// What all jobs of one class ask for first; equal for all of them.
+struct JobClass {
+  struct Need {
+    ShapeId shape;
+    std::uint32_t count;
+  };
+  std::vector<Need> needs;  // what certainly must be placed; with a choice of groups only a part
+  Vec cost;
+  bool exact = false;  // enough slots for `needs` means that it fits
+};
+
+class Cluster {
+ public:
+  static Result<std::unique_ptr<Cluster>> Make(Setup setup);
+
+  // --- Facts
+  Result<NodeId> AddNode(const model::Node& node);
+  // A node that goes down loses its workers; the jobs that had some there ask for new places.
+  void SetNodeUp(NodeId node, bool up);
+  void SetNodeCordoned(NodeId node, bool cordoned, bool draining);
+  Result<JobId> AddJob(const model::Job& job, std::int64_t submitted_ms);
+  void RemoveJob(JobId job);  // finished or cancelled: gives everything back
+  void SetHold(JobId job, bool on_hold);
+  void SetStaleSince(JobId job, std::int64_t since_ms);
+  void ReportCheckpoint(JobId job, std::int64_t at_ms);
+  void SetPastUse(QueueId queue, std::int64_t gpu_ms);
+  // A worker as it was found: running, leaving, stuck, failed or succeeded.
+  Result<void> ReportWorker(WorkerRef worker, WorkerState state, NodeId node, std::uint64_t devices,
+                            std::int64_t started_ms);
+  void ReportLeft(WorkerRef worker);  // a leaving worker has gone and asks for a new place
+
+  // --- Reading
+  const Policy& policy() const { return policy_; }
+  const NodeTable& nodes() const { return *nodes_; }
+  const TopologyTable& topology() const { return *topology_; }
+  const QueueTable& queues() const { return *queues_; }
+  // The dimension in which a GPU type is shared out; dims() where no queue names it.
+  std::size_t TypeDim(TypeId type) const { return type_dims_[type]; }
+  ShapeTable& shapes() { return *shapes_; }
+  const ShapeTable& shapes() const { return *shapes_; }
+  WaitingIndex& waiting() { return waiting_; }
+  const WaitingIndex& waiting() const { return waiting_; }
+  std::size_t job_slots() const { return jobs_.size(); }
+  const JobState& job(JobId id) const { return jobs_[id]; }
+  const Worker& worker(WorkerRef ref) const { return jobs_[ref.job].workers[ref.index]; }
+  const JobClass& job_class(ClassId id) const { return classes_[id]; }
+  std::size_t class_count() const { return classes_.size(); }
+  JobId FindJob(const std::string& name) const;    // kNone: there is none
+  NodeId FindNode(const std::string& name) const;  // kNone: there is none
+  std::string WorkerName(WorkerRef ref) const;
+  // The workers that hold or are leaving a place on the node, in no particular order.
+  std::span<const WorkerRef> WorkersOn(NodeId node) const { return on_node_[node]; }
+  // The jobs of a leaf queue that hold something, in no particular order.
+  std::span<const JobId> RunningIn(QueueId queue) const { return running_in_[queue]; }
+  // The jobs that hold something but less than their minimum, in no particular order.
+  std::span<const JobId> Broken() const { return broken_; }
+  std::span<const NodeId> Draining() const { return draining_; }
+  // What the queue is charged for a worker at its place, or would be charged while it waits.
+  Vec CostOf(WorkerRef ref) const;
+  std::int64_t LostWorkMs(const JobState& job, std::int64_t now_ms) const;
+
+  // --- Trials
+  using Mark = std::size_t;
+  Mark mark() const { return log_.size(); }
+  void Move(WorkerRef ref, const Place& to);
+  void RollbackTo(Mark mark);
+  std::span<const WorkerRef> TouchedSince(Mark mark, std::vector<WorkerRef>& storage) const;
+  // Every worker touched since the log was forgotten, with the place it had then.
+  void ListChanges(std::vector<std::pair<WorkerRef, Place>>& out) const;
+  // Where workers are to go once there is room; forgotten by the next call.
+  void SetHints(std::span<const std::pair<WorkerRef, BankId>> hints);
+  void SetStarted(WorkerRef ref, std::int64_t at_ms) {
+    jobs_[ref.job].workers[ref.index].started_ms = at_ms;
+  }
+  void ClearFresh(WorkerRef ref) { jobs_[ref.job].workers[ref.index].place.fresh = false; }
+  void ForgetLog() { log_.clear(); }  // what was done stays done
+  void DivideShares();
+  void RefreshWaiting(JobId job);  // puts the job where its state says it waits
+  ClassId ClassOf(JobId job);      // of what it would ask for next
+
+  // Everything that decisions depend on, in one canonical text.
+  std::string Dump() const;
+
+ private:
+  Cluster() = default;
+  struct LogEntry {
+    WorkerRef ref;
+    Place before;
+  };
+
+  void Contribute(JobId id, const Worker& worker, int sign);
+  void Occupy(JobId id, const Worker& worker, BankId bank, std::uint64_t devices, ModeSet modes,
+              int sign);
+  void Enlist(std::vector<JobId>& list, JobId id, std::uint32_t JobState::*position, bool on_list);
+  void CountActive(JobState& job, std::uint32_t group, int sign);
+  Result<void> AddGroups(const model::Job& job, JobState& state) const;
+  Wish Resolve(const model::TopologyWish& wish) const;
+  ShapeSpec SpecOf(const model::Job& job, const model::Role& role, QueueId queue) const;
+  ClassId InternFresh(const JobState& job);
+  ClassId InternExtra(ShapeId shape);
+  ModeSet ModesOf(const JobState& job, const Place& place) const;
+  void ForEachNeed(const JobState& job, std::uint32_t group, JobClass& out) const;
+  void AddRequest(JobId id, const Worker& worker, int sign);
+
+  Policy policy_;
+  std::unique_ptr<NodeTable> nodes_;
+  std::unique_ptr<TopologyTable> topology_;
+  std::unique_ptr<QueueTable> queues_;
+  std::unique_ptr<ShapeTable> shapes_;
+  std::vector<JobState> jobs_;
+  std::vector<JobId> free_slots_;
+  std::uint64_t next_sequence_ = 0;
+  std::map<std::string, JobId> job_by_name_;
+  std::map<std::string, NodeId> node_by_name_;
+  std::vector<std::vector<WorkerRef>> on_node_;
+  std::vector<std::vector<JobId>> running_in_;  // by queue
+  std::vector<JobId> broken_;
+  std::vector<NodeId> draining_;
+  std::vector<WorkerRef> hinted_;
+  std::vector<std::size_t> type_dims_;  // by TypeId: its dimension, or dims() if no queue names it
+  std::vector<JobClass> classes_;
+  std::map<std::vector<std::int64_t>, ClassId> class_by_key_;
+  WaitingIndex waiting_;
+  std::vector<LogEntry> log_;
+};
+
+}  // namespace muster::engine

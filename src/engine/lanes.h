@@ -1,0 +1,59 @@
+// Lanes: the waiting jobs that one step of a cycle considers, in the order in which it serves them.
+//
+// A step opens the lanes with a test of job classes: only queues with a job of a class that could
+// be helped get a lane, so that the step's cost grows with what may happen, not with what waits. A
+// served job that wants more comes back at its new place in the order. The waiting index is not
+// changed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "engine/cluster.h"
+#include "engine/order.h"
+
+namespace muster::engine {
+
+class Lanes {
+ public:
+  struct Head {
+    JobId job = kNone;
+    ClassId job_class = kNone;
+  };
+
+  explicit Lanes(Cluster& cluster)
+      : cluster_(cluster), order_(cluster.queues()), lanes_(cluster.queues().size()) {}
+
+  void Open(const std::function<bool(ClassId)>& may_be_helped);
+  std::optional<Head> Next();  // the job that is to be looked at now
+
+  // What became of it:
+  void Served(const JobState& job);  // got a piece; comes back if it wants more
+  void SkipJob();                    // could not be served, nor can its equals in this queue
+  void SkipClass();                  // nobody of its class can be served any more
+
+ private:
+  struct Entry {  // one bucket, or with bucket == kNone a job that came back
+    std::uint32_t bucket = kNone;
+    std::uint32_t cursor = 0;
+    Waiter waiter;
+    ClassId job_class = kNone;
+  };
+  struct Lane {
+    std::vector<Entry> entries;
+    std::uint32_t best = kNone;
+  };
+
+  void Advance(Lane& lane, bool whole_bucket);
+  void Choose(QueueId queue);
+
+  Cluster& cluster_;
+  QueueOrder order_;
+  std::vector<Lane> lanes_;
+  std::vector<bool> dead_;  // by class
+  QueueId current_ = kNone;
+};
+
+}  // namespace muster::engine

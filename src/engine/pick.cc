@@ -1,0 +1,196 @@
+// Placement, second half: which bank of GPUs a worker goes to.
+#include <algorithm>
+#include <bit>
+
+#include "base/units.h"
+#include "engine/placement.h"
+
+namespace muster::engine {
+
+using model::GpuKind;
+
+namespace {
+
+constexpr std::size_t kSmallScope = 64;  // nodes that are looked at one by one
+
+}  // namespace
+
+BankId Placement::PickBank(WorkerRef ref, std::uint32_t together, Mode mode) {
+  const Shape& shape = cluster_.shapes()[cluster_.worker(ref).shape];
+  if (shape.spec.nowhere) return kNone;
+  if (!scopes_.empty()) {
+    const Scope& narrowest = scopes_.back();
+    const auto& domain = cluster_.topology().level(narrowest.level).domains[narrowest.domain];
+    if (domain.nodes.size() <= kSmallScope) return PickNear(ref, together, mode);
+  }
+  const auto& gpu = shape.spec.request.gpu;
+  if (gpu.kind == GpuKind::kNone || gpu.devices == 0) return PickHost(shape, mode);
+  return gpu.kind == GpuKind::kWhole ? PickWhole(ref, shape, together, mode)
+                                     : PickShared(ref, shape, mode);
+}
+
+// A limit, or for fixed work a quota, that names the GPU type may rule it out where another is
+// allowed.
+bool Placement::TypeAllowed(JobId id, const Shape& shape, TypeId type) const {
+  const auto& queues = cluster_.queues();
+  const auto dim = type == kNone ? queues.dims() : cluster_.TypeDim(type);
+  if (dim >= queues.dims()) return true;
+  const JobState& job = cluster_.job(id);
+  for (QueueId q = job.queue; q != 0; q = queues[q].parent) {
+    const QueueState& queue = queues[q];
+    const auto adds = shape.cost[kGpuDim];
+    if (queue.limit[dim] != kUnlimited && queue.held[dim] + adds > queue.limit[dim]) return false;
+    if (!job.preemptible && queue.quota[dim] != kUnlimited &&
+        queue.fixed[dim] + adds > queue.quota[dim]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The bank with the fewest unoccupied GPUs that takes `together` workers; failing that, the one
+// that takes the most of them. GPU types in the order of preference.
+BankId Placement::PickWhole(WorkerRef ref, const Shape& shape, std::uint32_t together, Mode mode) {
+  const auto& nodes = cluster_.nodes();
+  const auto each = static_cast<std::uint32_t>(shape.spec.request.gpu.devices);
+  const auto most = nodes.max_devices();
+  const auto ranks = std::max<std::size_t>(1, shape.spec.gpu_types.size());
+  const auto look = [&](std::uint32_t count, std::uint32_t rank) -> BankId {
+    for (TypeId type = 0; type < nodes.type_count(); ++type) {
+      if (shape.type_rank[type] != rank || !TypeAllowed(ref.job, shape, type)) continue;
+      const Bits& banks = nodes.WithUnoccupied(type, count, mode);
+      for (BankId b = banks.Next(0); b != kNone; b = banks.Next(b + 1)) {
+        if (Fits(shape, b, mode)) return b;
+      }
+    }
+    return kNone;
+  };
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    const auto wanted = std::min(most, each * together);
+    for (std::uint32_t count = wanted; count >= each && count <= most; ++count) {
+      if (const BankId found = look(count, rank); found != kNone) return found;
+    }
+    for (std::uint32_t count = wanted; count-- > each;) {
+      if (const BankId found = look(count, rank); found != kNone) return found;
+    }
+  }
+  return kNone;
+}
+
+// A shared GPU with the least room that is enough; failing that, a new GPU on the fullest node.
+BankId Placement::PickShared(WorkerRef ref, const Shape& shape, Mode mode) {
+  const auto& nodes = cluster_.nodes();
+  const auto& gpu = shape.spec.request.gpu;
+  const auto ranks = std::max<std::size_t>(1, shape.spec.gpu_types.size());
+  const auto first_class =
+      gpu.kind == GpuKind::kShare ? NodeTable::RoomClass(gpu.share_milli, kMilli) : 1;
+  const auto look = [&](const Bits& banks) -> BankId {
+    for (BankId b = banks.Next(0); b != kNone; b = banks.Next(b + 1)) {
+      if (Fits(shape, b, mode) && SharedDevices(ref, shape, b, mode) != 0) return b;
+    }
+    return kNone;
+  };
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    for (std::uint32_t room = first_class; room <= NodeTable::kRoomClasses; ++room) {
+      for (TypeId type = 0; type < nodes.type_count(); ++type) {
+        if (shape.type_rank[type] != rank || !TypeAllowed(ref.job, shape, type)) continue;
+        const BankId found = look(nodes.WithRoom(type, room, mode));
+        if (found != kNone) return found;
+      }
+    }
+    for (std::uint32_t count = 1; count <= nodes.max_devices(); ++count) {
+      for (TypeId type = 0; type < nodes.type_count(); ++type) {
+        if (shape.type_rank[type] != rank || !TypeAllowed(ref.job, shape, type)) continue;
+        const BankId found = look(nodes.WithUnoccupied(type, count, mode));
+        if (found != kNone) return found;
+      }
+    }
+  }
+  return kNone;
+}
+
+// Nodes without GPUs first, the fullest by cores.
+BankId Placement::PickHost(const Shape& shape, Mode mode) {
+  for (const bool with_gpus : {false, true}) {
+    const auto& nodes = cluster_.nodes().FullestByCores(with_gpus, mode);
+    for (auto it = nodes.lower_bound({shape.host[kHostCpu], 0}); it != nodes.end(); ++it) {
+      if (Fits(shape, it->second, mode)) return it->second;
+    }
+  }
+  return kNone;
+}
+
+BankId Placement::PickNear(WorkerRef ref, std::uint32_t together, Mode mode) {
+  const auto& nodes = cluster_.nodes();
+  const Shape& shape = cluster_.shapes()[cluster_.worker(ref).shape];
+  const auto& gpu = shape.spec.request.gpu;
+  const Scope& narrowest = scopes_.back();
+  const auto& domain = cluster_.topology().level(narrowest.level).domains[narrowest.domain];
+  using Rank = std::array<std::int64_t, 4>;
+  Rank best_rank{};
+  BankId best = kNone;
+  for (const NodeId node : domain.nodes) {
+    const auto& state = nodes.node(node);
+    for (BankId b = state.first_bank; b < state.first_bank + state.bank_count; ++b) {
+      const Bank& bank = nodes.bank(b);
+      if (!Fits(shape, b, mode) || !TypeAllowed(ref.job, shape, bank.type)) continue;
+      const auto open = bank.unoccupied[static_cast<std::size_t>(mode)] & ScopeDevices(node);
+      const std::int64_t free = std::popcount(open);
+      Rank rank{};
+      if (gpu.kind == GpuKind::kNone || gpu.devices == 0) {
+        rank = {0, state.device_count > 0 ? 1 : 0, nodes.HostFree(node, kHostCpu, mode), b};
+      } else if (gpu.kind == GpuKind::kWhole) {
+        const auto slots = free / gpu.devices;
+        if (slots == 0) continue;
+        const bool all = slots >= together;
+        rank = {shape.type_rank[bank.type], all ? 0 : -slots, free, b};
+      } else {
+        const auto devices = SharedDevices(ref, shape, b, mode);
+        if (devices == 0) continue;
+        const bool opens = (devices & open) != 0;
+        rank = {shape.type_rank[bank.type], opens ? 1 : 0,
+                opens ? free : bank.max_room[static_cast<std::size_t>(mode)], b};
+      }
+      if (best == kNone || rank < best_rank) {
+        best = b;
+        best_rank = rank;
+      }
+    }
+  }
+  return best;
+}
+
+// The devices a share goes to on this bank: occupied ones with the least room first, then new ones.
+// A device with another worker of the same job is left out unless the job allows it.
+std::uint64_t Placement::SharedDevices(WorkerRef ref, const Shape& shape, BankId id,
+                                       Mode mode) const {
+  const auto& nodes = cluster_.nodes();
+  const Bank& bank = nodes.bank(id);
+  const auto units = cluster_.shapes().UnitsOn(shape, bank);
+  if (units > bank.memory || bank.memory <= 0) return 0;
+  std::uint64_t usable = bank.mask & ScopeDevices(bank.node);
+  if (!shape.spec.same_device) {
+    for (const auto& other : cluster_.job(ref.job).workers) {
+      if (other.place.bank == id && other.place.Holds()) usable &= ~other.place.devices;
+    }
+  }
+  const auto open = bank.unoccupied[static_cast<std::size_t>(mode)];
+  std::uint64_t chosen = 0;
+  for (int i = 0; i < shape.spec.request.gpu.devices; ++i) {
+    std::uint64_t best = 0;
+    std::int64_t best_room = 0;
+    for (std::uint64_t rest = usable & ~open & ~chosen; rest != 0; rest &= rest - 1) {
+      const auto index = static_cast<std::uint32_t>(std::countr_zero(rest));
+      const auto room = nodes.Room(id, index, mode);
+      if (room < std::max<std::int64_t>(1, units) || (best != 0 && room >= best_room)) continue;
+      best = 1ULL << index;
+      best_room = room;
+    }
+    if (best == 0) best = usable & open & ~chosen & (~(usable & open & ~chosen) + 1);
+    if (best == 0) return 0;
+    chosen |= best;
+  }
+  return chosen;
+}
+
+}  // namespace muster::engine

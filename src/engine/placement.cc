@@ -1,0 +1,312 @@
+#include "engine/placement.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace muster::engine {
+
+using model::GpuKind;
+
+// --- What a job asks for
+
+bool Placement::Collect(const JobState& job, std::uint32_t group, Piece& piece) const {
+  const GroupState& state = job.groups[group];
+  if (state.leaf) {
+    std::uint32_t need = state.minimum - std::min(state.minimum, state.active);
+    for (std::uint32_t i = 0; need > 0 && i < state.worker_count; ++i) {
+      const auto index = state.first_worker + i;
+      if (!Waits(job.workers[index])) continue;
+      piece.workers.push_back(index);
+      --need;
+    }
+    return need == 0;
+  }
+  std::uint32_t need = state.minimum - std::min(state.minimum, state.satisfied);
+  for (const auto child : state.children) {
+    if (need == 0) break;
+    if (job.groups[child].Satisfied()) continue;
+    const auto before = piece.workers.size();
+    if (Collect(job, child, piece)) {
+      --need;
+    } else {
+      piece.workers.resize(before);
+    }
+  }
+  return need == 0;
+}
+
+void Placement::NextPieces(JobId id, std::vector<Piece>& out) const {
+  out.clear();
+  const JobState& job = cluster_.job(id);
+  const auto dims = cluster_.queues().dims();
+  const auto price = [&](Piece& piece) {
+    for (const auto i : piece.workers) {
+      piece.cost.Add(cluster_.shapes()[job.workers[i].shape].cost, dims);
+    }
+  };
+  if (!job.Satisfied()) {
+    Piece piece;
+    piece.job = id;
+    piece.group = 0;
+    if (!Collect(job, 0, piece)) return;
+    price(piece);
+    out.push_back(std::move(piece));
+    return;
+  }
+  std::vector<std::pair<std::uint32_t, ShapeId>> seen;  // one try for each group and shape
+  for (std::uint32_t i = 0; i < job.workers.size(); ++i) {
+    const Worker& worker = job.workers[i];
+    if (!Waits(worker)) continue;
+    const std::pair kind{worker.group, worker.shape};
+    if (std::find(seen.begin(), seen.end(), kind) != seen.end()) continue;
+    seen.push_back(kind);
+    Piece piece;
+    piece.job = id;
+    if (job.groups[worker.group].Satisfied()) {
+      piece.workers.push_back(i);
+    } else {
+      std::uint32_t unit = worker.group;
+      while (!job.groups[job.groups[unit].parent].Satisfied()) unit = job.groups[unit].parent;
+      piece.group = unit;
+      if (!Collect(job, unit, piece)) continue;
+    }
+    price(piece);
+    out.push_back(std::move(piece));
+  }
+  std::stable_sort(out.begin(), out.end(), [&](const Piece& a, const Piece& b) {
+    return job.workers[a.workers[0]].priority > job.workers[b.workers[0]].priority;
+  });
+}
+
+bool Placement::MayFit(const Piece& piece, Mode mode) {
+  const JobState& job = cluster_.job(piece.job);
+  if (piece.group != kNone && !job.groups[piece.group].leaf) return true;
+  std::uint32_t run = 0;
+  for (std::size_t i = 0; i < piece.workers.size(); ++i) {
+    ++run;
+    const ShapeId shape = job.workers[piece.workers[i]].shape;
+    const bool last =
+        i + 1 == piece.workers.size() || job.workers[piece.workers[i + 1]].shape != shape;
+    if (!last) continue;
+    if (cluster_.shapes().Slots(shape, mode) < run) return false;
+    run = 0;
+  }
+  return true;
+}
+
+// --- Groups and their wishes
+
+bool Placement::Place(const Piece& piece, Mode mode) {
+  const auto mark = cluster_.mark();
+  scopes_.clear();
+  const bool placed = piece.group == kNone ? PlaceSingle(piece.job, piece.workers[0], mode)
+                                           : PlaceGroup(piece.job, piece.group, mode);
+  scopes_.clear();
+  if (placed) {
+    cluster_.TouchedSince(mark, placed_);
+  } else {
+    cluster_.RollbackTo(mark);
+  }
+  return placed;
+}
+
+// A node that the group already stands on, which its required domain must contain.
+NodeId Placement::Anchor(const JobState& job, std::uint32_t group) const {
+  const GroupState& state = job.groups[group];
+  if (!state.leaf) {
+    for (const auto child : state.children) {
+      if (const NodeId node = Anchor(job, child); node != kNone) return node;
+    }
+    return kNone;
+  }
+  for (std::uint32_t i = 0; i < state.worker_count; ++i) {
+    const auto& place = job.workers[state.first_worker + i].place;
+    if (place.Holds()) return cluster_.nodes().bank(place.bank).node;
+  }
+  return kNone;
+}
+
+bool Placement::Holds(LevelId level_id, DomainId domain, NodeId node) const {
+  const Level& level = cluster_.topology().level(level_id);
+  if (!level.below_node) return level.domain_of[node] == domain;
+  return level.domains[domain].nodes[0] == node;
+}
+
+bool Placement::InScope(NodeId node) const {
+  return std::all_of(scopes_.begin(), scopes_.end(),
+                     [&](const Scope& scope) { return Holds(scope.level, scope.domain, node); });
+}
+
+std::uint64_t Placement::ScopeDevices(NodeId) const {
+  std::uint64_t devices = ~0ULL;
+  for (const auto& scope : scopes_) {
+    devices &= cluster_.topology().level(scope.level).domains[scope.domain].devices;
+  }
+  return devices;
+}
+
+// The domains of a level that might hold what the group needs, fullest first.
+void Placement::ListCandidates(JobId id, std::uint32_t group, LevelId level_id, Mode mode,
+                               std::vector<DomainId>& out) {
+  out.clear();
+  const JobState& job = cluster_.job(id);
+  const Level& level = cluster_.topology().level(level_id);
+  Piece need;
+  const NodeId anchor = Anchor(job, group);
+  if (!Collect(job, group, need) && anchor == kNone) return;
+  std::vector<std::pair<std::int64_t, DomainId>> found;
+  for (DomainId d = 0; d < level.domains.size(); ++d) {
+    const NodeId first = level.domains[d].nodes[0];
+    if (!InScope(first) || (anchor != kNone && !Holds(level_id, d, anchor))) continue;
+    std::int64_t slots = 0;
+    if (level.below_node) {
+      const BankId bank = cluster_.nodes().BankOfDevices(first, level.domains[d].devices);
+      const auto free = cluster_.nodes().bank(bank).unoccupied[static_cast<std::size_t>(mode)];
+      slots = std::popcount(free & level.domains[d].devices);
+    } else if (!need.workers.empty()) {
+      const ShapeId shape = job.workers[need.workers[0]].shape;
+      slots = cluster_.shapes().SlotsIn(shape, level_id, d, mode);
+      const auto& state = job.groups[group];
+      const bool alike = std::all_of(need.workers.begin(), need.workers.end(),
+                                     [&](auto i) { return job.workers[i].shape == shape; });
+      const bool all_needed = state.leaf && alike;
+      if (slots < (all_needed ? static_cast<std::int64_t>(need.workers.size()) : 1)) continue;
+    }
+    ++steps_;
+    found.emplace_back(slots, d);
+  }
+  std::sort(found.begin(), found.end());
+  for (const auto& [slots, domain] : found) out.push_back(domain);
+}
+
+bool Placement::PlaceGroup(JobId id, std::uint32_t group, Mode mode) {
+  const Wish wish = cluster_.job(id).groups[group].wish;
+  if (wish.missing) return false;
+  if (wish.require == kNone && wish.prefer == kNone) return PlaceMembers(id, group, mode);
+  std::vector<LevelId> levels;
+  for (LevelId level = wish.prefer; level != kNone && level != wish.require;
+       level = cluster_.topology().level(level).wider) {
+    levels.push_back(level);
+  }
+  if (wish.require != kNone) levels.push_back(wish.require);
+  std::vector<DomainId> candidates;
+  for (const LevelId level : levels) {
+    ListCandidates(id, group, level, mode, candidates);
+    for (const DomainId domain : candidates) {
+      scopes_.push_back({level, domain});
+      const auto mark = cluster_.mark();
+      const bool placed = PlaceMembers(id, group, mode);
+      scopes_.pop_back();
+      if (placed) return true;
+      cluster_.RollbackTo(mark);
+    }
+  }
+  return wish.require == kNone && PlaceMembers(id, group, mode);
+}
+
+bool Placement::PlaceMembers(JobId id, std::uint32_t group, Mode mode) {
+  const GroupState& state = cluster_.job(id).groups[group];
+  if (state.leaf) {
+    Piece piece;
+    if (!Collect(cluster_.job(id), group, piece)) return false;
+    return PlaceLeaf(id, piece.workers, mode);
+  }
+  for (const auto child : state.children) {
+    if (state.satisfied >= state.minimum) break;
+    if (cluster_.job(id).groups[child].Satisfied()) continue;
+    const auto mark = cluster_.mark();
+    if (!PlaceGroup(id, child, mode)) cluster_.RollbackTo(mark);
+  }
+  return state.satisfied >= state.minimum;
+}
+
+bool Placement::PlaceLeaf(JobId id, const std::vector<std::uint32_t>& workers, Mode mode) {
+  const JobState& job = cluster_.job(id);
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    std::uint32_t together = 1;
+    if (cluster_.policy().gang_packing == GangPacking::kFewestNodes) {
+      while (i + together < workers.size() &&
+             job.workers[workers[i + together]].shape == job.workers[workers[i]].shape) {
+        ++together;
+      }
+    }
+    if (!PlaceWorker({id, workers[i]}, together, mode)) return false;
+  }
+  return true;
+}
+
+// One worker above the minimum joins the others of its groups, where those wished to be together.
+bool Placement::PlaceSingle(JobId id, std::uint32_t worker, Mode mode) {
+  const JobState& job = cluster_.job(id);
+  std::vector<Scope> preferred;
+  for (std::uint32_t g = job.workers[worker].group; g != kNone; g = job.groups[g].parent) {
+    const Wish& wish = job.groups[g].wish;
+    if (wish.missing) return false;
+    const NodeId anchor = Anchor(job, g);
+    if (anchor == kNone) continue;
+    for (const LevelId level : {wish.require, wish.prefer}) {
+      if (level == kNone) continue;
+      const DomainId domain = cluster_.topology().level(level).domain_of[anchor];
+      if (domain == kNone) continue;
+      (level == wish.require ? scopes_ : preferred).push_back({level, domain});
+    }
+  }
+  if (!preferred.empty()) {
+    const auto required = scopes_.size();
+    scopes_.insert(scopes_.end(), preferred.begin(), preferred.end());
+    if (PlaceWorker({id, worker}, 1, mode)) return true;
+    scopes_.resize(required);
+  }
+  return PlaceWorker({id, worker}, 1, mode);
+}
+
+// --- One worker
+
+bool Placement::PlaceWorker(WorkerRef ref, std::uint32_t together, Mode mode) {
+  const BankId hint = cluster_.worker(ref).hint;
+  if (hint != kNone && TryOn(ref, hint, mode)) return true;
+  const BankId bank = PickBank(ref, together, mode);
+  return bank != kNone && TryOn(ref, bank, mode);
+}
+
+bool Placement::TryOn(WorkerRef ref, BankId id, Mode mode) {
+  const Worker& worker = cluster_.worker(ref);
+  const Shape& shape = cluster_.shapes()[worker.shape];
+  const Bank& bank = cluster_.nodes().bank(id);
+  if (!Fits(shape, id, mode)) return false;
+  const auto& gpu = shape.spec.request.gpu;
+  engine::Place place;
+  place.state = WorkerState::kRunning;
+  place.fresh = true;
+  place.promised = mode != Mode::kFree;
+  place.bank = id;
+  place.charge_milli = cluster_.shapes().ChargeOn(shape, bank);
+  place.left_bank = worker.place.left_bank;
+  place.left_devices = worker.place.left_devices;
+  const auto count = static_cast<std::uint32_t>(gpu.devices);
+  if (gpu.kind == GpuKind::kWhole && count > 0) {
+    const auto free = bank.unoccupied[static_cast<std::size_t>(mode)] & ScopeDevices(bank.node);
+    if (static_cast<std::uint32_t>(std::popcount(free)) < count) return false;
+    const bool gang = cluster_.job(ref.job).workers.size() > 1;
+    place.devices = ChooseDevices(cluster_.nodes().layout(bank.node), free, count, gang);
+  } else if (gpu.kind != GpuKind::kNone && count > 0) {
+    place.devices = SharedDevices(ref, shape, id, mode);
+    if (place.devices == 0) return false;
+  }
+  cluster_.Move(ref, place);
+  return true;
+}
+
+bool Placement::Fits(const Shape& shape, BankId id, Mode mode) const {
+  ++steps_;
+  const Bank& bank = cluster_.nodes().bank(id);
+  if (!shape.anywhere && !shape.allowed[id]) return false;
+  if (shape.spec.request.gpu.kind != GpuKind::kNone &&
+      (bank.type == kNone || shape.type_rank[bank.type] == kNone)) {
+    return false;
+  }
+  return cluster_.nodes().node(bank.node).Usable() && InScope(bank.node) &&
+         cluster_.nodes().HostFits(bank.node, shape.host, mode);
+}
+
+}  // namespace muster::engine

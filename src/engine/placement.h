@@ -1,0 +1,90 @@
+// Placement: finds places for what a job asks for next, as a whole or not at all.
+//
+// A piece is what starts together: the workers that lift a job to its minimum, or one worker (or
+// one further group) above it. Workers go to the fullest node that fits; a gang to as few nodes as
+// it can if the policy says so; a wish for a topology level picks the fullest domain that holds the
+// group, and a preferred level widens step by step up to the required one. Placement asks no
+// question of fairness: that a queue may have the piece is decided before.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/cluster.h"
+
+namespace muster::engine {
+
+struct Piece {
+  JobId job = kNone;
+  std::uint32_t group = kNone;         // the group to satisfy; kNone: one worker above the minimum
+  std::vector<std::uint32_t> workers;  // with a choice of groups: the ones tried first
+  Vec cost;
+};
+
+class Placement {
+ public:
+  explicit Placement(Cluster& cluster) : cluster_(cluster) {}
+
+  // What the job could ask for next, best first: one piece below its minimum, above it one for each
+  // kind of worker that waits. Empty: the workers that are left cannot reach the minimum.
+  void NextPieces(JobId job, std::vector<Piece>& out) const;
+
+  // Gives every worker of the piece a place in this mode; false: nothing has changed.
+  bool Place(const Piece& piece, Mode mode);
+
+  // The workers that the last successful Place() gave a place.
+  const std::vector<WorkerRef>& placed() const { return placed_; }
+
+  // Whether slot counts allow the piece at all; cheap, errs towards true.
+  bool MayFit(const Piece& piece, Mode mode);
+
+  // From now on places only workers that were told to leave in this cycle, or only all others.
+  void PlaceLeavers(bool leavers) { leavers_ = leavers; }
+
+  std::int64_t steps() const { return steps_; }  // places looked at so far
+
+ private:
+  // A conjunction of domains; the last is the narrowest.
+  struct Scope {
+    LevelId level;
+    DomainId domain;
+  };
+  using Scopes = std::vector<Scope>;
+
+  bool Collect(const JobState& job, std::uint32_t group, Piece& piece) const;
+  bool PlaceGroup(JobId id, std::uint32_t group, Mode mode);
+  bool PlaceMembers(JobId id, std::uint32_t group, Mode mode);
+  bool PlaceLeaf(JobId id, const std::vector<std::uint32_t>& workers, Mode mode);
+  bool PlaceSingle(JobId id, std::uint32_t worker, Mode mode);
+  bool PlaceWorker(WorkerRef ref, std::uint32_t together, Mode mode);
+  bool TryOn(WorkerRef ref, BankId bank, Mode mode);
+
+  void ListCandidates(JobId id, std::uint32_t group, LevelId level, Mode mode,
+                      std::vector<DomainId>& out);
+  NodeId Anchor(const JobState& job, std::uint32_t group) const;
+  bool InScope(NodeId node) const;
+  std::uint64_t ScopeDevices(NodeId node) const;
+  bool Holds(LevelId level, DomainId domain, NodeId node) const;
+
+  BankId PickBank(WorkerRef ref, std::uint32_t together, Mode mode);
+  BankId PickWhole(WorkerRef ref, const Shape& shape, std::uint32_t together, Mode mode);
+  BankId PickShared(WorkerRef ref, const Shape& shape, Mode mode);
+  BankId PickHost(const Shape& shape, Mode mode);
+  BankId PickNear(WorkerRef ref, std::uint32_t together, Mode mode);  // small scopes: look at all
+  bool Fits(const Shape& shape, BankId bank, Mode mode) const;
+  bool TypeAllowed(JobId job, const Shape& shape, TypeId type) const;
+  std::uint64_t SharedDevices(WorkerRef ref, const Shape& shape, BankId bank, Mode mode) const;
+
+  bool Waits(const Worker& worker) const {
+    return worker.place.state == WorkerState::kPending &&
+           (worker.place.left_bank != kNone) == leavers_;
+  }
+
+  Cluster& cluster_;
+  bool leavers_ = false;
+  Scopes scopes_;
+  std::vector<WorkerRef> placed_;
+  mutable std::int64_t steps_ = 0;
+};
+
+}  // namespace muster::engine

@@ -1,0 +1,53 @@
+// VictimList: who may be asked to leave, in the order in which they are asked.
+//
+// A victim is a unit: one worker above its job's minimum, one group above its parent's minimum, or
+// what is left of a job. Order: lowest priority, units above the minimum before whole jobs,
+// youngest. Where the lost work of two units is known it decides first; units of which nothing is
+// known keep the positions that the plain order gave them. The order is made lazily: looking at the
+// first k of n units costs O(n + k log n).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/cluster.h"
+
+namespace muster::engine {
+
+struct VictimUnit {
+  enum class Part : std::uint8_t { kWorker, kGroup, kJob };
+  JobId job = kNone;
+  Part part = Part::kJob;
+  std::uint32_t index = 0;  // the worker or the group
+  std::uint32_t turn = 0;   // inside its job
+  std::int64_t priority = 0;
+  std::int64_t submitted_ms = 0;
+  std::uint64_t sequence = 0;
+  std::int64_t lost_gpu_ms = -1;  // -1: not known
+};
+
+class VictimList {
+ public:
+  // The preemptible running units of these queues. With `surplus_only` no whole jobs.
+  void Build(const Cluster& cluster, std::span<const QueueId> queues, std::int64_t now_ms,
+             bool surplus_only);
+  // The i-th unit, or nullptr behind the last.
+  const VictimUnit* At(std::size_t i);
+  std::size_t size() const { return units_.size(); }
+
+  // The workers of the unit that still hold their places.
+  static void Workers(const Cluster& cluster, const VictimUnit& unit, std::vector<WorkerRef>& out);
+
+ private:
+  void AddJob(const Cluster& cluster, JobId id, std::int64_t now_ms, bool surplus_only);
+  void AddSurplus(const Cluster& cluster, const JobState& job, std::uint32_t group,
+                  VictimUnit& unit);
+
+  bool by_lost_work_ = false;
+  std::size_t sorted_ = 0;  // units_[0, sorted_) are final, the rest is a heap
+  std::vector<VictimUnit> units_;
+  std::vector<std::uint32_t> order_;  // working memory
+};
+
+}  // namespace muster::engine

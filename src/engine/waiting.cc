@@ -1,0 +1,72 @@
+#include "engine/waiting.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace muster::engine {
+namespace {
+
+auto Find(Bucket& bucket, const WaitKey& key) {
+  const auto first = bucket.storage.begin() + static_cast<std::ptrdiff_t>(bucket.head);
+  return std::lower_bound(first, bucket.storage.end(), key,
+                          [](const Waiter& waiter, const WaitKey& k) { return waiter.key < k; });
+}
+
+}  // namespace
+
+void WaitingIndex::Insert(QueueId queue, ClassId job_class, const WaitKey& key, JobId job) {
+  const auto [found, added] =
+      by_key_.try_emplace({queue, job_class}, static_cast<std::uint32_t>(buckets_.size()));
+  if (added) {
+    buckets_.push_back({queue, job_class, 0, {}});
+    if (of_class_.size() <= job_class) of_class_.resize(job_class + 1);
+    if (of_queue_.size() <= queue) of_queue_.resize(queue + 1);
+    of_class_[job_class].push_back(found->second);
+    of_queue_[queue].push_back(found->second);
+  }
+  Bucket& bucket = buckets_[found->second];
+  const auto place = Find(bucket, key);
+  if (bucket.head > 0 &&
+      place == bucket.storage.begin() + static_cast<std::ptrdiff_t>(bucket.head)) {
+    bucket.storage[--bucket.head] = {key, job};
+  } else {
+    bucket.storage.insert(place, {key, job});
+  }
+  if (where_.size() <= job) where_.resize(job + 1);
+  where_[job] = {found->second, key};
+  if (in_queue_.size() <= queue) in_queue_.resize(queue + 1, 0);
+  ++in_queue_[queue];
+  ++size_;
+}
+
+void WaitingIndex::Erase(JobId job) {
+  if (!Contains(job)) return;
+  Bucket& bucket = buckets_[where_[job].bucket];
+  const auto place = Find(bucket, where_[job].key);
+  MUSTER_CHECK(place != bucket.storage.end() && place->job == job, "waiting index out of step");
+  if (place == bucket.storage.begin() + static_cast<std::ptrdiff_t>(bucket.head)) {
+    ++bucket.head;
+  } else {
+    bucket.storage.erase(place);
+  }
+  if (bucket.head == bucket.storage.size()) {
+    bucket.storage.clear();
+    bucket.head = 0;
+  }
+  where_[job].bucket = kNone;
+  --in_queue_[bucket.queue];
+  --size_;
+}
+
+std::span<const std::uint32_t> WaitingIndex::OfClass(ClassId job_class) const {
+  if (job_class >= of_class_.size()) return {};
+  return of_class_[job_class];
+}
+
+std::span<const std::uint32_t> WaitingIndex::OfQueue(QueueId queue) const {
+  if (queue >= of_queue_.size()) return {};
+  return of_queue_[queue];
+}
+
+}  // namespace muster::engine
