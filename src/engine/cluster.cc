@@ -28,6 +28,9 @@ Result<std::unique_ptr<Cluster>> Cluster::Make(Setup setup) {
   cluster->topology_ = std::make_unique<TopologyTable>(setup.topologies);
   cluster->queues_ = std::make_unique<QueueTable>(std::move(*queues));
   cluster->running_in_.resize(cluster->queues_->size());
+  cluster->victim_priorities_.resize(cluster->queues_->size());
+  cluster->unsettled_queues_.resize(cluster->queues_->size(), true);
+  cluster->surplus_in_.resize(cluster->queues_->size(), 0);
   cluster->shapes_ = std::make_unique<ShapeTable>(*cluster->nodes_, *cluster->topology_);
   return cluster;
 }
@@ -61,10 +64,12 @@ void Cluster::SetNodeUp(NodeId node, bool up) {
     ForgetLog();
   }
   nodes_->SetUp(node, up);
+  if (up) came_free_.push_back(nodes_->node(node).first_bank);
 }
 
 void Cluster::SetNodeCordoned(NodeId node, bool cordoned, bool draining) {
   nodes_->SetCordoned(node, cordoned, draining);
+  if (!cordoned) came_free_.push_back(nodes_->node(node).first_bank);
   std::erase(draining_, node);
   if (draining) draining_.insert(std::lower_bound(draining_.begin(), draining_.end(), node), node);
 }
@@ -105,6 +110,7 @@ Result<void> Cluster::ReportWorker(WorkerRef ref, WorkerState state, NodeId node
 
 void Cluster::ReportLeft(WorkerRef ref) {
   MUSTER_CHECK(worker(ref).place.state == WorkerState::kLeaving, "only a leaving worker leaves");
+  came_free_.push_back(worker(ref).place.bank);
   Move(ref, Place{});
   ForgetLog();
   RefreshWaiting(ref.job);
@@ -159,6 +165,8 @@ ModeSet Cluster::ModesOf(const JobState& job, const Place& place) const {
 void Cluster::CountActive(JobState& job, std::uint32_t group, int sign) {
   GroupState* state = &job.groups[group];
   bool before = state->Satisfied();
+  const bool surplus = sign > 0 ? state->active >= state->minimum : state->active > state->minimum;
+  if (surplus && job.preemptible) surplus_in_[job.queue] += sign;
   state->active = static_cast<std::uint32_t>(static_cast<int>(state->active) + sign);
   while (before != state->Satisfied() && state->parent != kNone) {
     GroupState* parent = &job.groups[state->parent];
@@ -203,6 +211,14 @@ void Cluster::Contribute(JobId id, const Worker& worker, int sign) {
   if (!place.Holds()) return;
   const auto index = static_cast<std::uint32_t>(&worker - job.workers.data());
   queues_->AddHeld(job.queue, CostOf({id, index}), !job.preemptible, sign);
+  if (job.preemptible && (job.active > 0) != (job.running_position != kNone)) {
+    auto& priorities = victim_priorities_[job.queue];
+    if (job.active > 0) {
+      ++priorities[job.priority];
+    } else if (--priorities[job.priority] == 0) {
+      priorities.erase(job.priority);
+    }
+  }
   Enlist(running_in_[job.queue], id, &JobState::running_position, job.active > 0);
   Enlist(broken_, id, &JobState::broken_position, job.active > 0 && !job.Satisfied());
 }
@@ -254,6 +270,7 @@ void Cluster::AddRequest(JobId id, const Worker& worker, int sign) {
 
 void Cluster::Move(WorkerRef ref, const Place& to) {
   Worker& worker = jobs_[ref.job].workers[ref.index];
+  ++moves_;
   log_.push_back({ref, worker.place});
   Contribute(ref.job, worker, -1);
   worker.place = to;
@@ -262,6 +279,7 @@ void Cluster::Move(WorkerRef ref, const Place& to) {
 
 void Cluster::RollbackTo(Mark mark) {
   while (log_.size() > mark) {
+    ++moves_;
     const LogEntry entry = log_.back();
     log_.pop_back();
     Worker& worker = jobs_[entry.ref.job].workers[entry.ref.index];
@@ -298,6 +316,19 @@ void Cluster::SetHints(std::span<const std::pair<WorkerRef, BankId>> hints) {
     jobs_[ref.job].workers[ref.index].hint = bank;
     hinted_.push_back(ref);
   }
+}
+
+void Cluster::UnsettleIfRoomIsLeft() {
+  bool room = false;
+  for (const BankId bank : came_free_) {
+    const Bank& state = nodes_->bank(bank);
+    const auto future = static_cast<std::size_t>(Mode::kFuture);
+    room |= state.type == kNone || state.unoccupied[future] != 0 || state.max_room[future] > 0;
+  }
+  came_free_.clear();
+  if (!room) return;
+  unsettled_queues_.assign(unsettled_queues_.size(), true);
+  unsettled_classes_.assign(unsettled_classes_.size(), true);
 }
 
 void Cluster::DivideShares() {

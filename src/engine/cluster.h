@@ -93,6 +93,19 @@ class Cluster {
   // The jobs that hold something but less than their minimum, in no particular order.
   std::span<const JobId> Broken() const { return broken_; }
   std::span<const NodeId> Draining() const { return draining_; }
+  std::span<const WorkerRef> Promised() const { return hinted_; }
+  // The lowest priority of a preemptible job that holds something; kUnlimited where there is none.
+  std::int64_t LowestVictimPriority(QueueId queue) const {
+    const auto& held = victim_priorities_[queue];
+    return held.empty() ? kUnlimited : held.begin()->first;
+  }
+  // Workers above their job's minimum that could be taken back.
+  std::int64_t SurplusIn(QueueId queue) const { return surplus_in_[queue]; }
+  // Queues and job classes about which something was decided in vain keep that verdict until their own
+  // jobs change or room is left over; see Unsettle.
+  bool Unsettled(QueueId queue) const { return unsettled_queues_[queue]; }
+  bool UnsettledClass(ClassId id) const { return unsettled_classes_[id]; }
+  std::int64_t moves() const { return moves_; }  // changes of place so far, undone ones too
   // What the queue is charged for a worker at its place, or would be charged while it waits.
   Vec CostOf(WorkerRef ref) const;
   std::int64_t LostWorkMs(const JobState& job, std::int64_t now_ms) const;
@@ -105,7 +118,8 @@ class Cluster {
   std::span<const WorkerRef> TouchedSince(Mark mark, std::vector<WorkerRef>& storage) const;
   // Every worker touched since the log was forgotten, with the place it had then.
   void ListChanges(std::vector<std::pair<WorkerRef, Place>>& out) const;
-  // Where workers are to go once there is room; forgotten by the next call.
+  // Where workers are to go once there is room: promises of the last cycle, in its order. They replace
+  // those of the cycle before.
   void SetHints(std::span<const std::pair<WorkerRef, BankId>> hints);
   void SetStarted(WorkerRef ref, std::int64_t at_ms) {
     jobs_[ref.job].workers[ref.index].started_ms = at_ms;
@@ -115,6 +129,10 @@ class Cluster {
   void DivideShares();
   void RefreshWaiting(JobId job);  // puts the job where its state says it waits
   ClassId ClassOf(JobId job);      // of what it would ask for next
+  void Settle(QueueId queue) { unsettled_queues_[queue] = false; }
+  void SettleClass(ClassId id) { unsettled_classes_[id] = false; }
+  // After the free room was handed out: where some of what came free is left, everybody may hope again.
+  void UnsettleIfRoomIsLeft();
 
   // Everything that decisions depend on, in one canonical text.
   std::string Dump() const;
@@ -152,6 +170,12 @@ class Cluster {
   std::map<std::string, NodeId> node_by_name_;
   std::vector<std::vector<WorkerRef>> on_node_;
   std::vector<std::vector<JobId>> running_in_;  // by queue
+  std::vector<std::map<std::int64_t, std::uint32_t>> victim_priorities_;  // by queue
+  std::vector<std::int64_t> surplus_in_;                                  // by queue
+  std::int64_t moves_ = 0;
+  std::vector<bool> unsettled_queues_;
+  std::vector<bool> unsettled_classes_;
+  std::vector<BankId> came_free_;  // since the last cycle
   std::vector<JobId> broken_;
   std::vector<NodeId> draining_;
   std::vector<WorkerRef> hinted_;

@@ -157,7 +157,11 @@ Result<JobId> Cluster::AddJob(const model::Job& job, std::int64_t submitted_ms) 
 void Cluster::RemoveJob(JobId id) {
   MUSTER_CHECK(jobs_[id].present, "a job is removed once");
   waiting_.Erase(id);
-  for (const auto& worker : jobs_[id].workers) Contribute(id, worker, -1);
+  for (const auto& worker : jobs_[id].workers) {
+    if (worker.place.bank != kNone) came_free_.push_back(worker.place.bank);
+    Contribute(id, worker, -1);
+  }
+  unsettled_queues_[jobs_[id].queue] = true;
   job_by_name_.erase(jobs_[id].name);
   jobs_[id] = JobState{};
   jobs_[id].present = false;
@@ -241,10 +245,14 @@ ClassId Cluster::ClassOf(JobId id) {
 void Cluster::RefreshWaiting(JobId id) {
   const JobState& job = jobs_[id];
   waiting_.Erase(id);
+  if (job.present) unsettled_queues_[job.queue] = true;
   if (!job.present || job.on_hold || job.pending == 0) return;
   const WaitKey key{-job.priority, job.Satisfied() ? 1 + job.Surplus() : 0, job.submitted_ms,
                     job.sequence};
-  waiting_.Insert(job.queue, ClassOf(id), key, id);
+  const ClassId job_class = ClassOf(id);
+  if (unsettled_classes_.size() < classes_.size()) unsettled_classes_.resize(classes_.size(), true);
+  unsettled_classes_[job_class] = true;
+  waiting_.Insert(job.queue, job_class, key, id);
 }
 
 std::string Cluster::Dump() const {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/units.h"
+#include "engine/consolidation.h"
 #include "engine/lanes.h"
 #include "engine/placement.h"
 #include "engine/search.h"
@@ -18,16 +20,20 @@ using model::Rule;
 
 namespace {
 
-class Cycle {
- public:
-  Cycle(Cluster& cluster, std::int64_t now_ms)
-      : cluster_(cluster),
-        now_ms_(now_ms),
-        placement_(cluster),
-        search_(cluster, placement_, now_ms),
-        budget_(cluster.policy().search_budget) {}
+constexpr std::int64_t kBudgetPerChange = 16;  // what a placed worker adds to the search budget
 
-  Plan Run();
+}  // namespace
+
+class Scheduler::Steps {
+ public:
+  explicit Steps(Cluster& cluster)
+      : cluster_(cluster),
+        placement_(cluster),
+        search_(cluster, placement_),
+        consolidation_(cluster, placement_),
+        lanes_(cluster) {}
+
+  Plan Run(std::int64_t now_ms);
 
  private:
   struct Cause {
@@ -35,12 +41,19 @@ class Cycle {
     Rule rule = Rule::kFreeCapacity;
   };
 
+  void KeepPromises();
   void Allocate();
   bool AllocateNext(JobId job);
+  void Consolidate();
+  bool ConsolidateNext(JobId job);
   void Claim(Step step);
   bool ClaimNext(Step step, JobId job);
-  bool MayClaim(Step step, const JobState& job, const Piece& piece) const;
-  bool MayHelp(Step step, ClassId job_class);
+  void ListClaimers(Step step);
+  bool MayClaim(Step step, QueueId queue, const Vec& cost, std::int64_t priority) const;
+  bool TooYoung(const JobState& job) const {
+    return now_ms_ - job.submitted_ms < job.preemption_delay_ms;
+  }
+  bool WithinBounds(const JobState& job, const Piece& piece) const;
   bool RoomAfterMoves(const JobClass& job_class) const;
   bool Enough(ClassId job_class, Mode mode);
   void Drain();
@@ -48,67 +61,100 @@ class Cycle {
   void Evict(const std::vector<WorkerRef>& workers, JobId claimer, Rule rule);
   void RefreshTouched();
   void Conclude();
-  void ConcludeWorker(WorkerRef ref, const Place& before);
+  void ConcludeStart(WorkerRef ref, const Place& before, const Place& now);
+  void ConcludeVictim(WorkerRef ref, const Place& before, const Place& now);
 
   Cluster& cluster_;
-  std::int64_t now_ms_;
   Placement placement_;
   Search search_;
-  std::int64_t budget_;
+  Consolidation consolidation_;
+  Lanes lanes_;
+  std::int64_t now_ms_ = 0;
+  std::int64_t budget_ = 0;
   Plan plan_;
   std::vector<Piece> pieces_;
+  std::vector<QueueId> claimers_;
   std::map<WorkerRef, Cause> causes_;
   std::vector<JobId> touched_;  // jobs whose place in the waiting index may have changed
   std::vector<std::pair<WorkerRef, BankId>> hints_;
   std::vector<std::pair<WorkerRef, Place>> changes_;
 };
 
-Plan Cycle::Run() {
+Scheduler::Scheduler(Cluster& cluster) : steps_(std::make_unique<Steps>(cluster)) {}
+Scheduler::~Scheduler() = default;
+Plan Scheduler::Cycle(std::int64_t now_ms) { return steps_->Run(now_ms); }
+
+Plan Scheduler::Steps::Run(std::int64_t now_ms) {
   const Policy& policy = cluster_.policy();
+  now_ms_ = now_ms;
+  plan_ = Plan{};
+  causes_.clear();
+  hints_.clear();
   cluster_.ForgetLog();
   cluster_.DivideShares();
+  const auto moves = cluster_.moves(), steps = placement_.steps();
+  KeepPromises();
   Allocate();
+  cluster_.UnsettleIfRoomIsLeft();
+  budget_ = policy.search_budget + kBudgetPerChange * (cluster_.moves() - moves);
+  search_.BeginCycle(now_ms);
   if (policy.shrink) Claim(Step::kShrink);
-  if (policy.consolidate) Claim(Step::kConsolidate);
+  if (policy.consolidate) Consolidate();
   if (policy.reclaim) Claim(Step::kReclaim);
   if (policy.preempt) Claim(Step::kPreempt);
   Drain();
   if (policy.evict_stale) EvictStale();
   Conclude();
-  plan_.steps += placement_.steps();
+  plan_.steps = cluster_.moves() - moves + placement_.steps() - steps;
   return std::move(plan_);
 }
 
 // Whether slot counts allow what every job of the class asks for first.
-bool Cycle::Enough(ClassId id, Mode mode) {
+bool Scheduler::Steps::Enough(ClassId id, Mode mode) {
   for (const auto& need : cluster_.job_class(id).needs) {
     if (cluster_.shapes().Slots(need.shape, mode) < need.count) return false;
   }
   return true;
 }
 
-void Cycle::Allocate() {
-  Lanes lanes(cluster_);
-  lanes.Open([this](ClassId id) { return Enough(id, Mode::kFuture); });
-  while (const auto next = lanes.Next()) {
+// Whoever was promised room that others were asked to leave gets it, before anybody else can take it:
+// otherwise the same victims would be asked again and again.
+void Scheduler::Steps::KeepPromises() {
+  const std::vector<WorkerRef> promised(cluster_.Promised().begin(), cluster_.Promised().end());
+  for (const auto& ref : promised) {
+    const JobState& job = cluster_.job(ref.job);
+    if (ref.index >= job.workers.size() || job.workers[ref.index].hint == kNone) continue;
+    if (job.workers[ref.index].place.state != WorkerState::kPending || job.on_hold) continue;
+    if (AllocateNext(ref.job)) touched_.push_back(ref.job);
+  }
+  RefreshTouched();
+}
+
+void Scheduler::Steps::Allocate() {
+  lanes_.Open([this](ClassId id) { return Enough(id, Mode::kFuture); });
+  while (const auto next = lanes_.Next()) {
     if (!Enough(next->job_class, Mode::kFuture)) {
-      lanes.SkipClass();
+      lanes_.SkipClass();
     } else if (AllocateNext(next->job)) {
       touched_.push_back(next->job);
-      lanes.Served(cluster_.job(next->job));
+      lanes_.Served(cluster_.job(next->job));
     } else {
-      lanes.SkipJob();
+      lanes_.SkipJob();
     }
   }
   RefreshTouched();
 }
 
-bool Cycle::AllocateNext(JobId id) {
+bool Scheduler::Steps::WithinBounds(const JobState& job, const Piece& piece) const {
+  return cluster_.queues().WithinLimits(job.queue, piece.cost) &&
+         (job.preemptible || cluster_.queues().WithinFixedQuota(job.queue, piece.cost));
+}
+
+bool Scheduler::Steps::AllocateNext(JobId id) {
   placement_.NextPieces(id, pieces_);
   const JobState& job = cluster_.job(id);
   for (const auto& piece : pieces_) {
-    if (!cluster_.queues().WithinLimits(job.queue, piece.cost)) continue;
-    if (!job.preemptible && !cluster_.queues().WithinFixedQuota(job.queue, piece.cost)) continue;
+    if (!WithinBounds(job, piece)) continue;
     for (const Mode mode : {Mode::kFree, Mode::kFuture}) {
       if (placement_.MayFit(piece, mode) && placement_.Place(piece, mode)) return true;
     }
@@ -117,7 +163,7 @@ bool Cycle::AllocateNext(JobId id) {
 }
 
 // After moves the same amount is free as before, so all that the class asks for must be free now.
-bool Cycle::RoomAfterMoves(const JobClass& job_class) const {
+bool Scheduler::Steps::RoomAfterMoves(const JobClass& job_class) const {
   const auto& nodes = cluster_.nodes();
   for (const auto& need : job_class.needs) {
     const Shape& shape = cluster_.shapes()[need.shape];
@@ -132,67 +178,115 @@ bool Cycle::RoomAfterMoves(const JobClass& job_class) const {
   return true;
 }
 
-bool Cycle::MayHelp(Step step, ClassId id) {
-  if (step == Step::kConsolidate && !RoomAfterMoves(cluster_.job_class(id))) return false;
-  return Enough(id, Mode::kEmptied);
-}
-
-bool Cycle::MayClaim(Step step, const JobState& job, const Piece& piece) const {
-  const auto& queues = cluster_.queues();
-  if (now_ms_ - job.submitted_ms < job.preemption_delay_ms) return false;
-  const QueueState& queue = queues[job.queue];
-  switch (step) {
-    case Step::kConsolidate:
-      return queues.WithinLimits(job.queue, piece.cost) &&
-             (job.preemptible || queues.WithinFixedQuota(job.queue, piece.cost));
-    case Step::kPreempt:
-      return std::any_of(cluster_.RunningIn(job.queue).begin(), cluster_.RunningIn(job.queue).end(),
-                         [&](JobId other) {
-                           return cluster_.job(other).preemptible &&
-                                  cluster_.job(other).priority < job.priority;
-                         });
-    case Step::kShrink:
-      if (job.Satisfied()) return false;
-      break;
-    case Step::kReclaim:
-      break;
-  }
-  for (std::size_t d = 0; d < queues.dims(); ++d) {
-    if (queue.held[d] + piece.cost[d] > queue.share[d]) return false;
-  }
-  return job.preemptible || queues.WithinFixedQuota(job.queue, piece.cost);
-}
-
-void Cycle::Claim(Step step) {
-  Lanes lanes(cluster_);
-  lanes.Open([&](ClassId id) { return MayHelp(step, id); });
-  while (const auto next = lanes.Next()) {
+void Scheduler::Steps::Consolidate() {
+  std::vector<ClassId> tried;
+  lanes_.Open([this](ClassId id) {
+    return cluster_.UnsettledClass(id) && RoomAfterMoves(cluster_.job_class(id)) &&
+           Enough(id, Mode::kEmptied);
+  });
+  while (const auto next = lanes_.Next()) {
     if (budget_ <= 0) {
       plan_.complete = false;
       break;
     }
-    if (!MayHelp(step, next->job_class)) {
-      lanes.SkipClass();
+    const auto before = cluster_.moves() + placement_.steps();
+    const bool placed = RoomAfterMoves(cluster_.job_class(next->job_class)) &&
+                        ConsolidateNext(next->job);
+    budget_ -= cluster_.moves() + placement_.steps() - before;
+    if (placed) {
+      touched_.push_back(next->job);
+      lanes_.Served(cluster_.job(next->job));
+      continue;
+    }
+    if (!TooYoung(cluster_.job(next->job))) tried.push_back(next->job_class);
+    if (cluster_.job_class(next->job_class).exact) {
+      lanes_.SkipClass();  // whose queue it is makes no difference to where there is room
+    } else {
+      lanes_.SkipJob();
+    }
+  }
+  for (const ClassId id : tried) cluster_.SettleClass(id);
+  RefreshTouched();
+}
+
+bool Scheduler::Steps::ConsolidateNext(JobId id) {
+  placement_.NextPieces(id, pieces_);
+  const JobState& job = cluster_.job(id);
+  if (TooYoung(job)) return false;
+  for (const auto& piece : pieces_) {
+    if (!WithinBounds(job, piece) || !consolidation_.Place(piece, now_ms_)) continue;
+    for (const auto& ref : consolidation_.moved()) {
+      causes_[ref] = {id, Rule::kConsolidate};
+      touched_.push_back(ref.job);
+    }
+    return true;
+  }
+  return false;
+}
+
+// What a claimer's own queue must fulfil, whoever the victims are.
+bool Scheduler::Steps::MayClaim(Step step, QueueId id, const Vec& cost,
+                                std::int64_t priority) const {
+  if (step == Step::kPreempt) return cluster_.LowestVictimPriority(id) < priority;
+  const auto& queues = cluster_.queues();
+  const QueueState& queue = queues[id];
+  for (std::size_t d = 0; d < queues.dims(); ++d) {
+    if (queue.held[d] + cost[d] > queue.share[d]) return false;
+  }
+  return true;
+}
+
+// The queues in which somebody may claim something in this step.
+void Scheduler::Steps::ListClaimers(Step step) {
+  claimers_.clear();
+  const auto& queues = cluster_.queues();
+  for (QueueId q = 1; q < queues.size(); ++q) {
+    const auto* priorities = cluster_.waiting().PrioritiesIn(q);
+    if (priorities == nullptr || priorities->empty()) continue;
+    if (!MayClaim(step, q, Vec{}, -priorities->begin()->first)) continue;
+    const bool time_matters = queues.spec(q).preempt_min_runtime_ms > 0 || queues[q].limited;
+    if (step == Step::kPreempt && !cluster_.Unsettled(q) && !time_matters) continue;
+    claimers_.push_back(q);
+  }
+}
+
+void Scheduler::Steps::Claim(Step step) {
+  ListClaimers(step);
+  if (claimers_.empty()) return;
+  lanes_.Open(claimers_, [&](const Bucket& bucket) {
+    const Vec& cost = cluster_.job_class(bucket.job_class).cost;
+    return MayClaim(step, bucket.queue, cost, -bucket.waiters()[0].key.minus_priority) &&
+           search_.AnyVictims(step, bucket.queue, cost) &&
+           Enough(bucket.job_class, Mode::kEmptied);
+  });
+  while (const auto next = lanes_.Next()) {
+    if (budget_ <= 0) {
+      plan_.complete = false;
+      break;
+    }
+    if (!Enough(next->job_class, Mode::kEmptied)) {
+      lanes_.SkipClass();
     } else if (ClaimNext(step, next->job)) {
       touched_.push_back(next->job);
-      lanes.Served(cluster_.job(next->job));
+      lanes_.Served(cluster_.job(next->job));
     } else {
-      lanes.SkipJob();
+      lanes_.SkipJob();
     }
+  }
+  if (step == Step::kPreempt && plan_.complete) {
+    for (const QueueId queue : claimers_) cluster_.Settle(queue);
   }
   RefreshTouched();
 }
 
-bool Cycle::ClaimNext(Step step, JobId id) {
+bool Scheduler::Steps::ClaimNext(Step step, JobId id) {
   placement_.NextPieces(id, pieces_);
   const JobState& job = cluster_.job(id);
+  if (step == Step::kShrink && job.Satisfied()) return false;
   for (const auto& piece : pieces_) {
-    if (!MayClaim(step, job, piece)) continue;
+    if (!MayClaim(step, job.queue, piece.cost, job.priority) || TooYoung(job)) continue;
     // Room that victims of an earlier claim leave behind costs nobody anything.
-    const bool bounded =
-        cluster_.queues().WithinLimits(job.queue, piece.cost) &&
-        (job.preemptible || cluster_.queues().WithinFixedQuota(job.queue, piece.cost));
-    if (bounded && placement_.MayFit(piece, Mode::kFuture) &&
+    if (WithinBounds(job, piece) && placement_.MayFit(piece, Mode::kFuture) &&
         placement_.Place(piece, Mode::kFuture)) {
       return true;
     }
@@ -211,7 +305,7 @@ bool Cycle::ClaimNext(Step step, JobId id) {
   return false;
 }
 
-void Cycle::Evict(const std::vector<WorkerRef>& workers, JobId claimer, Rule rule) {
+void Scheduler::Steps::Evict(const std::vector<WorkerRef>& workers, JobId claimer, Rule rule) {
   for (const auto& ref : workers) {
     const Place before = cluster_.worker(ref).place;
     Place to;
@@ -227,7 +321,7 @@ void Cycle::Evict(const std::vector<WorkerRef>& workers, JobId claimer, Rule rul
 
 // Preemptible workers of draining nodes go elsewhere, or wait; a job that cannot do without them
 // goes as a whole. Work that is not preemptible stays until it ends.
-void Cycle::Drain() {
+void Scheduler::Steps::Drain() {
   for (const NodeId node : cluster_.Draining()) {
     std::vector<WorkerRef> here(cluster_.WorkersOn(node).begin(), cluster_.WorkersOn(node).end());
     std::sort(here.begin(), here.end());
@@ -235,28 +329,26 @@ void Cycle::Drain() {
       const JobState& job = cluster_.job(ref.job);
       const Place& place = cluster_.worker(ref).place;
       if (!job.preemptible || place.state != WorkerState::kRunning || place.promised) continue;
+      VictimUnit unit;
+      unit.job = ref.job;
+      unit.part = VictimUnit::Part::kWorker;
+      unit.index = ref.index;
       std::vector<WorkerRef> leaving = {ref};
       Evict(leaving, ref.job, Rule::kDrain);
-      Piece piece;
-      piece.job = ref.job;
-      piece.workers = {ref.index};
-      const bool whole = !job.Satisfied();
-      if (whole) {
-        VictimUnit rest;
-        rest.job = ref.job;
-        VictimList::Workers(cluster_, rest, leaving);
-        Evict(leaving, ref.job, Rule::kDrain);
-        piece.group = 0;
+      if (!job.Satisfied()) {
+        unit.part = VictimUnit::Part::kJob;
+        std::vector<WorkerRef> rest;
+        VictimList::Workers(cluster_, unit, rest);
+        Evict(rest, ref.job, Rule::kDrain);
+        leaving.insert(leaving.end(), rest.begin(), rest.end());
       }
-      placement_.PlaceLeavers(true);
-      placement_.Place(piece, Mode::kFuture);
-      placement_.PlaceLeavers(false);
+      placement_.Rehouse(unit.RehousedAs(), leaving);
     }
   }
   RefreshTouched();
 }
 
-void Cycle::EvictStale() {
+void Scheduler::Steps::EvictStale() {
   std::vector<JobId> broken(cluster_.Broken().begin(), cluster_.Broken().end());
   std::sort(broken.begin(), broken.end());
   for (const JobId id : broken) {
@@ -273,16 +365,25 @@ void Cycle::EvictStale() {
   RefreshTouched();
 }
 
-void Cycle::RefreshTouched() {
+void Scheduler::Steps::RefreshTouched() {
   for (const JobId job : touched_) cluster_.RefreshWaiting(job);
   touched_.clear();
 }
 
 // Turns what was tried into what is: starts are started, victims are leaving, promises are hints.
-void Cycle::Conclude() {
+void Scheduler::Steps::Conclude() {
   cluster_.ListChanges(changes_);
-  for (const auto& [ref, before] : changes_) ConcludeWorker(ref, before);
-  for (const auto& [ref, before] : changes_) cluster_.RefreshWaiting(ref.job);
+  for (const auto& [ref, before] : changes_) {
+    const Place now = cluster_.worker(ref).place;
+    if (now == before) continue;
+    if (before.state == WorkerState::kRunning) {
+      ConcludeVictim(ref, before, now);
+    } else if (now.state == WorkerState::kRunning) {
+      ConcludeStart(ref, before, now);
+    }
+  }
+  for (const auto& [ref, before] : changes_) touched_.push_back(ref.job);
+  RefreshTouched();
   cluster_.SetHints(hints_);
   cluster_.ForgetLog();
   for (const auto& [ref, before] : changes_) {
@@ -291,55 +392,50 @@ void Cycle::Conclude() {
   }
 }
 
-void Cycle::ConcludeWorker(WorkerRef ref, const Place& before) {
-  const Place now = cluster_.worker(ref).place;
-  if (now == before) return;
-  const auto& nodes = cluster_.nodes();
-  const bool was_running = before.state == WorkerState::kRunning;
-  Action action;
-  action.job = ref.job;
-  action.worker = ref.index;
-  if (!was_running && now.promised) {
-    plan_.promises.push_back({ref.job, ref.index, nodes.bank(now.bank).node});
+void Scheduler::Steps::ConcludeStart(WorkerRef ref, const Place& before, const Place& now) {
+  const NodeId node = cluster_.nodes().bank(now.bank).node;
+  if (now.promised) {
+    plan_.promises.push_back({ref.job, ref.index, node});
     hints_.emplace_back(ref, now.bank);
     cluster_.Move(ref, before);
     return;
   }
-  if (!was_running) {
-    if (now.state != WorkerState::kRunning) return;
-    Place started = now;
-    started.fresh = false;
-    cluster_.Move(ref, started);
-    cluster_.SetStarted(ref, now_ms_);
-    const GroupState& group = cluster_.job(ref.job).groups[cluster_.worker(ref).group];
-    action.kind = group.active > group.minimum ? ActionKind::kGrow : ActionKind::kStart;
-    action.node = nodes.bank(now.bank).node;
-    action.devices = now.devices;
-    action.cause = ref.job;
-    plan_.actions.push_back(action);
-    return;
-  }
+  Place started = now;
+  started.fresh = false;
+  cluster_.Move(ref, started);
+  cluster_.SetStarted(ref, now_ms_);
+  const GroupState& group = cluster_.job(ref.job).groups[cluster_.worker(ref).group];
+  Action action;
+  action.kind = group.active > group.minimum ? ActionKind::kGrow : ActionKind::kStart;
+  action.job = ref.job;
+  action.worker = ref.index;
+  action.node = node;
+  action.devices = now.devices;
+  action.cause = ref.job;
+  plan_.actions.push_back(action);
+}
+
+void Scheduler::Steps::ConcludeVictim(WorkerRef ref, const Place& before, const Place& now) {
+  const JobState& job = cluster_.job(ref.job);
   const Cause cause = causes_.at(ref);
+  Action action;
   action.rule = cause.rule;
   action.cause = cause.claimer;
-  action.node = nodes.bank(before.bank).node;
+  action.job = ref.job;
+  action.worker = ref.index;
+  action.node = cluster_.nodes().bank(before.bank).node;
   action.devices = before.devices;
-  action.lost_gpu_ms = -1;
   if (now.promised) {
     action.kind = ActionKind::kMove;
-    action.to_node = nodes.bank(now.bank).node;
+    action.to_node = cluster_.nodes().bank(now.bank).node;
     hints_.emplace_back(ref, now.bank);
   } else {
-    action.kind = cluster_.job(ref.job).Satisfied() ? ActionKind::kShrink : ActionKind::kPause;
+    action.kind = job.Satisfied() ? ActionKind::kShrink : ActionKind::kPause;
   }
   Place leaving = before;
   leaving.state = WorkerState::kLeaving;
   cluster_.Move(ref, leaving);
   plan_.actions.push_back(action);
 }
-
-}  // namespace
-
-Plan RunCycle(Cluster& cluster, std::int64_t now_ms) { return Cycle(cluster, now_ms).Run(); }
 
 }  // namespace muster::engine

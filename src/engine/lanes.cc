@@ -2,21 +2,43 @@
 
 namespace muster::engine {
 
+void Lanes::Close() {
+  order_.Clear();
+  for (const QueueId queue : opened_) lanes_[queue].entries.clear();
+  opened_.clear();
+  dead_.assign(cluster_.class_count(), false);
+}
+
 void Lanes::Open(const std::function<bool(ClassId)>& may_be_helped) {
   const auto& waiting = cluster_.waiting();
-  dead_.assign(cluster_.class_count(), false);
-  std::vector<QueueId> opened;
+  Close();
   for (ClassId c = 0; c < cluster_.class_count(); ++c) {
     const auto buckets = waiting.OfClass(c);
     if (buckets.empty() || !may_be_helped(c)) continue;
     for (const auto id : buckets) {
       const Bucket& bucket = waiting.bucket(id);
       if (bucket.waiters().empty()) continue;
-      if (lanes_[bucket.queue].entries.empty()) opened.push_back(bucket.queue);
+      if (lanes_[bucket.queue].entries.empty()) opened_.push_back(bucket.queue);
       lanes_[bucket.queue].entries.push_back({id, 0, bucket.waiters()[0], c});
     }
   }
-  for (const QueueId queue : opened) Choose(queue);
+  for (const QueueId queue : opened_) Choose(queue);
+}
+
+void Lanes::Open(std::span<const QueueId> queues,
+                 const std::function<bool(const Bucket&)>& may_claim) {
+  const auto& waiting = cluster_.waiting();
+  Close();
+  for (const QueueId queue : queues) {
+    for (const auto id : waiting.OfQueue(queue)) {
+      const Bucket& bucket = waiting.bucket(id);
+      if (bucket.waiters().empty() || !may_claim(bucket)) continue;
+      lanes_[queue].entries.push_back({id, 0, bucket.waiters()[0], bucket.job_class});
+    }
+    if (lanes_[queue].entries.empty()) continue;
+    opened_.push_back(queue);
+    Choose(queue);
+  }
 }
 
 // Finds the head of the queue's lane and tells the order what it would cost.

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/cluster.h"
@@ -26,7 +27,10 @@ class Lanes {
   explicit Lanes(Cluster& cluster)
       : cluster_(cluster), order_(cluster.queues()), lanes_(cluster.queues().size()) {}
 
+  // All queues that have a job of a class that passes the test.
   void Open(const std::function<bool(ClassId)>& may_be_helped);
+  // These queues, with the jobs whose buckets pass the test.
+  void Open(std::span<const QueueId> queues, const std::function<bool(const Bucket&)>& may_claim);
   std::optional<Head> Next();  // the job that is to be looked at now
 
   // What became of it:
@@ -48,11 +52,13 @@ class Lanes {
 
   void Advance(Lane& lane, bool whole_bucket);
   void Choose(QueueId queue);
+  void Close();
 
   Cluster& cluster_;
   QueueOrder order_;
   std::vector<Lane> lanes_;
   std::vector<bool> dead_;  // by class
+  std::vector<QueueId> opened_;
   QueueId current_ = kNone;
 };
 

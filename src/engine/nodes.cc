@@ -225,6 +225,8 @@ void NodeTable::Note(BankId id) {
     log_.erase(log_.begin(), log_.begin() + kLogKeep);
     log_start_ += kLogKeep;
   }
+  if (last_logged_.size() < banks_.size()) last_logged_.resize(banks_.size(), 0);
+  last_logged_[id] = log_end();
   log_.push_back(id);
 }
 

@@ -149,6 +149,10 @@ class NodeTable {
   std::uint64_t log_end() const { return log_start_ + log_.size(); }
   std::uint64_t log_start() const { return log_start_; }
   BankId log_at(std::uint64_t position) const { return log_[position - log_start_]; }
+  // Whether the bank changed again behind this position, so that a reader can wait for that entry.
+  bool log_superseded(std::uint64_t position) const {
+    return last_logged_[log_at(position)] != position;
+  }
 
  private:
   TypeId InternType(const std::string& name);
@@ -180,6 +184,7 @@ class NodeTable {
   std::vector<std::int64_t> usable_gpus_;
   HostVec usable_host_{};
   std::vector<BankId> log_;
+  std::vector<std::uint64_t> last_logged_;  // by bank
   std::uint64_t log_start_ = 0;
 };
 

@@ -109,7 +109,19 @@ void QueueOrder::Update(QueueId id) {
   }
 }
 
+void QueueOrder::Clear() {
+  for (const QueueId leaf : used_) {
+    for (QueueId q = leaf; q != kNone; q = queues_[q].parent) {
+      seats_[q].active = false;
+      seats_[q].heap.clear();
+      seats_[q].position = kNone;
+    }
+  }
+  used_.clear();
+}
+
 void QueueOrder::Offer(QueueId leaf, const Vec& next_cost) {
+  if (!seats_[leaf].active) used_.push_back(leaf);
   seats_[leaf].active = true;
   seats_[leaf].next = next_cost;
   Update(leaf);

@@ -41,6 +41,7 @@ class QueueOrder {
  public:
   explicit QueueOrder(const QueueTable& queues);
 
+  void Clear();  // nobody offers anything
   void Offer(QueueId leaf, const Vec& next_cost);  // anew after each change of what the leaf holds
   void Withdraw(QueueId leaf);
   QueueId Next() const;  // kNone: nobody offers anything
@@ -61,6 +62,7 @@ class QueueOrder {
 
   const QueueTable& queues_;
   std::vector<Seat> seats_;
+  std::vector<QueueId> used_;  // leaves that have offered since Clear()
 };
 
 }  // namespace muster::engine

@@ -11,7 +11,8 @@ using model::GpuKind;
 
 namespace {
 
-constexpr std::size_t kSmallScope = 64;  // nodes that are looked at one by one
+constexpr std::size_t kSmallScope = 64;   // nodes that are looked at one by one
+constexpr std::size_t kNearlyFitting = 8;  // banks a GPU type offers to those who make room
 
 }  // namespace
 
@@ -158,6 +159,39 @@ BankId Placement::PickNear(WorkerRef ref, std::uint32_t together, Mode mode) {
     }
   }
   return best;
+}
+
+// Banks on which little is missing: those with the most unoccupied GPUs or the most free cores.
+void Placement::ListNearlyFitting(WorkerRef ref, Mode mode, std::vector<BankId>& out) const {
+  const auto& nodes = cluster_.nodes();
+  const Shape& shape = cluster_.shapes()[cluster_.worker(ref).shape];
+  const auto add = [&](BankId b) {
+    if (cluster_.shapes().SlotsOn(shape, b, Mode::kEmptied) == 0) return false;
+    if (!InScope(nodes.bank(b).node)) return false;
+    if (std::find(out.begin(), out.end(), b) == out.end()) out.push_back(b);
+    return true;
+  };
+  if (shape.spec.request.gpu.kind == GpuKind::kNone) {
+    for (const bool with_gpus : {false, true}) {
+      std::size_t added = 0;
+      const auto& by_cores = nodes.FullestByCores(with_gpus, mode);
+      for (auto it = by_cores.rbegin(); it != by_cores.rend() && added < kNearlyFitting; ++it) {
+        added += add(it->second) ? 1 : 0;
+      }
+    }
+    return;
+  }
+  for (TypeId type = 0; type < nodes.type_count(); ++type) {
+    if (shape.type_rank[type] == kNone || !TypeAllowed(ref.job, shape, type)) continue;
+    std::size_t looked = 0;
+    for (std::uint32_t count = nodes.max_devices() + 1; count-- > 0;) {
+      const Bits& banks = nodes.WithUnoccupied(type, count, mode);
+      for (BankId b = banks.Next(0); b != kNone && looked < kNearlyFitting; b = banks.Next(b + 1)) {
+        ++steps_;
+        looked += add(b) ? 1 : 0;
+      }
+    }
+  }
 }
 
 // The devices a share goes to on this bank: occupied ones with the least room first, then new ones.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <tuple>
+#include <utility>
 
 namespace muster::engine {
 
@@ -97,11 +99,35 @@ bool Placement::MayFit(const Piece& piece, Mode mode) {
 // --- Groups and their wishes
 
 bool Placement::Place(const Piece& piece, Mode mode) {
-  const auto mark = cluster_.mark();
   scopes_.clear();
+  return PlacePiece(piece, mode);
+}
+
+std::size_t Placement::Rehouse(std::uint32_t group, const std::vector<WorkerRef>& workers) {
+  if (workers.empty()) return 0;
+  const Scopes scopes = std::exchange(scopes_, {});
+  leavers_ = true;
+  Piece piece;
+  piece.job = workers[0].job;
+  piece.group = group;
+  const bool together = group == kNone || PlacePiece(piece, Mode::kFuture);
+  std::size_t housed = 0;
+  for (const auto& ref : workers) {
+    if (!together) break;
+    piece.group = kNone;
+    piece.workers = {ref.index};
+    const bool has_place = cluster_.worker(ref).place.Holds();
+    housed += has_place || PlacePiece(piece, Mode::kFuture) ? 1 : 0;
+  }
+  leavers_ = false;
+  scopes_ = scopes;
+  return housed;
+}
+
+bool Placement::PlacePiece(const Piece& piece, Mode mode) {
+  const auto mark = cluster_.mark();
   const bool placed = piece.group == kNone ? PlaceSingle(piece.job, piece.workers[0], mode)
                                            : PlaceGroup(piece.job, piece.group, mode);
-  scopes_.clear();
   if (placed) {
     cluster_.TouchedSince(mark, placed_);
   } else {
@@ -165,7 +191,8 @@ void Placement::ListCandidates(JobId id, std::uint32_t group, LevelId level_id, 
       slots = std::popcount(free & level.domains[d].devices);
     } else if (!need.workers.empty()) {
       const ShapeId shape = job.workers[need.workers[0]].shape;
-      slots = cluster_.shapes().SlotsIn(shape, level_id, d, mode);
+      slots = cluster_.shapes().SlotsIn(shape, level_id, d,
+                                        maker_ != nullptr ? Mode::kEmptied : mode);
       const auto& state = job.groups[group];
       const bool alike = std::all_of(need.workers.begin(), need.workers.end(),
                                      [&](auto i) { return job.workers[i].shape == shape; });
@@ -232,7 +259,34 @@ bool Placement::PlaceLeaf(JobId id, const std::vector<std::uint32_t>& workers, M
     }
     if (!PlaceWorker({id, workers[i]}, together, mode)) return false;
   }
+  PutInOrder(id, workers);
   return true;
+}
+
+// Equal workers are numbered along the nodes, so that neighbours in rank are neighbours in place.
+void Placement::PutInOrder(JobId id, const std::vector<std::uint32_t>& workers) {
+  const auto& all = cluster_.job(id).workers;
+  const auto before = [](const engine::Place& a, const engine::Place& b) {
+    return std::tuple(a.bank, a.devices) < std::tuple(b.bank, b.devices);
+  };
+  for (std::size_t first = 0; first < workers.size();) {
+    std::size_t last = first + 1;
+    bool sorted = true;
+    while (last < workers.size() && all[workers[last]].shape == all[workers[first]].shape) {
+      sorted &= !before(all[workers[last]].place, all[workers[last - 1]].place);
+      ++last;
+    }
+    if (!sorted && !leavers_) {
+      std::vector<engine::Place> places;
+      for (std::size_t i = first; i < last; ++i) places.push_back(all[workers[i]].place);
+      std::sort(places.begin(), places.end(), before);
+      for (std::size_t i = first; i < last; ++i) cluster_.Move({id, workers[i]}, engine::Place{});
+      for (std::size_t i = first; i < last; ++i) {
+        cluster_.Move({id, workers[i]}, places[i - first]);
+      }
+    }
+    first = last;
+  }
 }
 
 // One worker above the minimum joins the others of its groups, where those wished to be together.
@@ -266,7 +320,20 @@ bool Placement::PlaceWorker(WorkerRef ref, std::uint32_t together, Mode mode) {
   const BankId hint = cluster_.worker(ref).hint;
   if (hint != kNone && TryOn(ref, hint, mode)) return true;
   const BankId bank = PickBank(ref, together, mode);
-  return bank != kNone && TryOn(ref, bank, mode);
+  if (bank != kNone) return TryOn(ref, bank, mode);
+  return maker_ != nullptr && !leavers_ && PlaceInMadeRoom(ref, mode);
+}
+
+bool Placement::PlaceInMadeRoom(WorkerRef ref, Mode mode) {
+  std::vector<BankId> candidates;
+  ListNearlyFitting(ref, mode, candidates);
+  for (std::size_t turn = 0;; ++turn) {
+    const auto mark = cluster_.mark();
+    const BankId bank = maker_->MakeRoom(ref, candidates, turn);
+    if (bank == kNone) return false;
+    if (TryOn(ref, bank, mode) && maker_->Settle()) return true;
+    cluster_.RollbackTo(mark);
+  }
 }
 
 bool Placement::TryOn(WorkerRef ref, BankId id, Mode mode) {

@@ -21,6 +21,17 @@ struct Piece {
   Vec cost;
 };
 
+// Makes room where there is none; see Consolidation.
+class RoomMaker {
+ public:
+  virtual ~RoomMaker() = default;
+  // Frees room for the worker on one of the banks, the best in turn 0, the next in turn 1, and says
+  // on which; kNone: no more banks, nothing has changed.
+  virtual BankId MakeRoom(WorkerRef ref, const std::vector<BankId>& candidates, std::size_t turn) = 0;
+  // The worker has taken that room: finds other places for those who left it. False: there are none.
+  virtual bool Settle() = 0;
+};
+
 class Placement {
  public:
   explicit Placement(Cluster& cluster) : cluster_(cluster) {}
@@ -32,14 +43,17 @@ class Placement {
   // Gives every worker of the piece a place in this mode; false: nothing has changed.
   bool Place(const Piece& piece, Mode mode);
 
+  // Gives workers that were told to leave places elsewhere: the group they form first (kNone: each for
+  // itself), then the rest one by one. Returns how many found one.
+  std::size_t Rehouse(std::uint32_t group, const std::vector<WorkerRef>& workers);
   // The workers that the last successful Place() gave a place.
   const std::vector<WorkerRef>& placed() const { return placed_; }
 
   // Whether slot counts allow the piece at all; cheap, errs towards true.
   bool MayFit(const Piece& piece, Mode mode);
 
-  // From now on places only workers that were told to leave in this cycle, or only all others.
-  void PlaceLeavers(bool leavers) { leavers_ = leavers; }
+  // From now on asks `maker` where no room is left; nullptr: nobody.
+  void AskForRoom(RoomMaker* maker) { maker_ = maker; }
 
   std::int64_t steps() const { return steps_; }  // places looked at so far
 
@@ -51,6 +65,8 @@ class Placement {
   };
   using Scopes = std::vector<Scope>;
 
+  bool PlacePiece(const Piece& piece, Mode mode);
+  void PutInOrder(JobId id, const std::vector<std::uint32_t>& workers);
   bool Collect(const JobState& job, std::uint32_t group, Piece& piece) const;
   bool PlaceGroup(JobId id, std::uint32_t group, Mode mode);
   bool PlaceMembers(JobId id, std::uint32_t group, Mode mode);
@@ -58,6 +74,8 @@ class Placement {
   bool PlaceSingle(JobId id, std::uint32_t worker, Mode mode);
   bool PlaceWorker(WorkerRef ref, std::uint32_t together, Mode mode);
   bool TryOn(WorkerRef ref, BankId bank, Mode mode);
+  bool PlaceInMadeRoom(WorkerRef ref, Mode mode);
+  void ListNearlyFitting(WorkerRef ref, Mode mode, std::vector<BankId>& out) const;
 
   void ListCandidates(JobId id, std::uint32_t group, LevelId level, Mode mode,
                       std::vector<DomainId>& out);
@@ -81,7 +99,8 @@ class Placement {
   }
 
   Cluster& cluster_;
-  bool leavers_ = false;
+  RoomMaker* maker_ = nullptr;
+  bool leavers_ = false;  // places only workers that were told to leave, or only all others
   Scopes scopes_;
   std::vector<WorkerRef> placed_;
   mutable std::int64_t steps_ = 0;

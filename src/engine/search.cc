@@ -27,6 +27,11 @@ bool WithinWith(const Vec& held, const Vec& adds, const Vec& bound, std::size_t 
 
 }  // namespace
 
+void Search::BeginCycle(std::int64_t now_ms) {
+  now_ms_ = now_ms;
+  for (auto& pool : pools_) pool.built = false;
+}
+
 bool Search::MayTake(QueueId claimer, QueueId victim, const Vec& adds, Rule& rule) const {
   const auto& queues = cluster_.queues();
   const auto [ours, theirs] = queues.Part(claimer, victim);
@@ -38,24 +43,86 @@ bool Search::MayTake(QueueId claimer, QueueId victim, const Vec& adds, Rule& rul
          WithinWith(queues[ours].held, adds, queues[ours].guaranteed, dims);
 }
 
-void Search::ListQueues(Step step, QueueId claimer, const Vec& adds) {
-  queues_.clear();
-  if (step == Step::kPreempt) {
-    queues_.push_back(claimer);
-    return;
+void Search::Build(Pool& pool, bool above_quota) {
+  const auto& queues = cluster_.queues();
+  std::vector<QueueId> chosen;
+  for (const auto bank : pool.banks) pool.gpus[bank] = 0;
+  pool.banks.clear();
+  pool.slots.clear();
+  pool.surplus = 0;
+  pool.gpus.resize(cluster_.nodes().bank_count(), 0);
+  for (QueueId leaf = 1; leaf < queues.size(); ++leaf) {
+    if (cluster_.RunningIn(leaf).empty()) continue;
+    bool above = false;
+    for (QueueId q = leaf; q != 0 && !above; q = queues[q].parent) {
+      above = Above(queues[q].held, queues[q].share, queues.dims()) ||
+              (above_quota && Above(queues[q].held, queues[q].guaranteed, queues.dims()));
+    }
+    if (!above) continue;
+    chosen.push_back(leaf);
+    pool.surplus += cluster_.SurplusIn(leaf);
+    for (const JobId id : cluster_.RunningIn(leaf)) {
+      if (!cluster_.job(id).preemptible) continue;
+      for (const auto& worker : cluster_.job(id).workers) {
+        if (worker.place.state != WorkerState::kRunning || worker.place.promised) continue;
+        auto& gpus = pool.gpus[worker.place.bank];
+        if (gpus == 0) pool.banks.push_back(worker.place.bank);
+        gpus += static_cast<std::uint32_t>(std::popcount(worker.place.devices));
+      }
+    }
   }
-  Rule rule{};
-  for (QueueId q = 1; q < cluster_.queues().size(); ++q) {
-    if (cluster_.RunningIn(q).empty()) continue;
-    if (step != Step::kConsolidate && (q == claimer || !MayTake(claimer, q, adds, rule))) continue;
-    queues_.push_back(q);
+  pool.list.Build(cluster_, chosen, now_ms_);
+  visited_ += static_cast<std::int64_t>(pool.list.size()) / 4;
+  pool.built = true;
+}
+
+// A claimer that would end above its quota at every level can take only from who is above its share.
+Search::Pool& Search::PoolFor(QueueId claimer, const Vec& adds) {
+  const auto& queues = cluster_.queues();
+  bool within = false;
+  for (QueueId q = claimer; q != 0; q = queues[q].parent) {
+    within |= WithinWith(queues[q].held, adds, queues[q].guaranteed, queues.dims());
   }
+  Pool& pool = pools_[within ? 1 : 0];
+  if (!pool.built) Build(pool, within);
+  return pool;
+}
+
+bool Search::AnyVictims(Step step, QueueId claimer, const Vec& adds) {
+  if (step == Step::kPreempt) return true;
+  const Pool& pool = PoolFor(claimer, adds);
+  return step == Step::kShrink ? pool.surplus > 0 : pool.list.size() > 0;
+}
+
+// Even if everybody in the pool left, the piece would not fit. Later takers only make this truer.
+bool Search::Hopeless(Pool& pool, const Piece& piece) {
+  const JobState& job = cluster_.job(piece.job);
+  const ShapeId id = job.workers[piece.workers[0]].shape;
+  const Shape& shape = cluster_.shapes()[id];
+  const auto& gpu = shape.spec.request.gpu;
+  const bool alike = std::all_of(piece.workers.begin(), piece.workers.end(),
+                                 [&](auto i) { return job.workers[i].shape == id; });
+  if (gpu.kind != model::GpuKind::kWhole || !alike) return false;
+  const auto [found, added] = pool.slots.try_emplace(id, 0);
+  if (added) {
+    found->second = cluster_.shapes().Slots(id, Mode::kFuture);
+    for (const BankId b : pool.banks) {
+      const Bank& bank = cluster_.nodes().bank(b);
+      const auto open = std::popcount(bank.unoccupied[static_cast<std::size_t>(Mode::kFuture)]);
+      const auto most = (static_cast<std::uint32_t>(open) + pool.gpus[b]) /
+                        static_cast<std::uint32_t>(gpu.devices);
+      const auto emptied = cluster_.shapes().SlotsOn(shape, b, Mode::kEmptied);
+      found->second += std::min(most, emptied);
+      found->second -= cluster_.shapes().SlotsOn(shape, b, Mode::kFuture);
+    }
+    visited_ += static_cast<std::int64_t>(pool.banks.size()) / 4;
+  }
+  return found->second < static_cast<std::int64_t>(piece.workers.size());
 }
 
 bool Search::Protected(Step step, const VictimUnit& unit, const JobState& claimer) const {
   const JobState& job = cluster_.job(unit.job);
   if (&job == &claimer) return true;
-  if (step == Step::kConsolidate) return false;
   if (step == Step::kPreempt && job.priority >= claimer.priority) return true;
   const auto& spec = cluster_.queues().spec(job.queue);
   const auto least =
@@ -107,78 +174,79 @@ void Search::Take(const VictimUnit& unit, Rule rule, const std::vector<WorkerRef
 Search::Outcome Search::Run(Step step, const Piece& piece, std::int64_t& budget) {
   taken_.clear();
   const JobState& claimer = cluster_.job(piece.job);
-  const auto start = cluster_.mark();
-  const auto steps_before = placement_.steps();
-  std::int64_t visited = 0;
-  const auto spent = [&] { return visited + placement_.steps() - steps_before; };
-  const bool surplus_only = step == Step::kShrink;
-  ListQueues(step, claimer.queue, piece.cost);
-  if (queues_ != listed_queues_ || surplus_only != listed_surplus_ ||
-      listed_at_ != cluster_.nodes().log_end()) {
-    list_.Build(cluster_, queues_, now_ms_, surplus_only);
-    listed_queues_ = queues_;
-    listed_surplus_ = surplus_only;
-    visited += static_cast<std::int64_t>(list_.size()) / 4;
+  const auto before = Spent();
+  VictimList* list = &own_;
+  bool hopeless = false;
+  if (step == Step::kPreempt) {
+    const QueueId queue[] = {claimer.queue};
+    own_.Build(cluster_, queue, now_ms_);
+    visited_ += static_cast<std::int64_t>(own_.size()) / 4;
+  } else {
+    Pool& pool = PoolFor(claimer.queue, piece.cost);
+    list = &pool.list;
+    hopeless = Hopeless(pool, piece);
   }
+  const Outcome outcome =
+      hopeless ? Outcome::kNobody : Walk(step, piece, *list, before + budget);
+  budget -= Spent() - before;
+  return outcome;
+}
+
+// Takes units until the piece fits and all conditions hold; gives up when Spent() reaches `limit`.
+Search::Outcome Search::Walk(Step step, const Piece& piece, VictimList& list, std::int64_t limit) {
+  const JobState& claimer = cluster_.job(piece.job);
+  const auto start = cluster_.mark();
   Outcome outcome = Outcome::kNobody;
-  for (std::size_t i = 0; const VictimUnit* unit = list_.At(i); ++i) {
-    if (spent() > budget) {
+  for (std::size_t i = 0; const VictimUnit* unit = list.At(i); ++i) {
+    if (Spent() > limit) {
       outcome = Outcome::kNotProven;
       break;
     }
-    ++visited;
-    Rule rule = step == Step::kPreempt ? Rule::kPreempt : Rule::kConsolidate;
+    ++visited_;
+    Rule rule = Rule::kPreempt;
+    if (step == Step::kShrink && unit->part == VictimUnit::Part::kJob) continue;
     if (Protected(step, *unit, claimer)) continue;
-    const bool reclaims = step == Step::kReclaim || step == Step::kShrink;
-    if (reclaims && !MayTake(claimer.queue, cluster_.job(unit->job).queue, piece.cost, rule)) {
+    const QueueId victim = cluster_.job(unit->job).queue;
+    if (step != Step::kPreempt &&
+        (victim == claimer.queue || !MayTake(claimer.queue, victim, piece.cost, rule))) {
       continue;
     }
     VictimList::Workers(cluster_, *unit, workers_);
-    if (workers_.empty() || (step != Step::kConsolidate && !Helps(piece, workers_))) continue;
+    if (workers_.empty() || !Helps(piece, workers_)) continue;
     Take(*unit, rule, workers_);
     if (!placement_.MayFit(piece, Mode::kFuture)) continue;
     const auto mark = cluster_.mark();
     const auto taken = taken_;
     if (placement_.Place(piece, Mode::kFuture) && Conclude(step, piece)) {
-      outcome = Outcome::kFound;
-      break;
+      return Outcome::kFound;
     }
     cluster_.RollbackTo(mark);
     taken_ = taken;
   }
-  budget -= spent();
-  if (outcome != Outcome::kFound) {
-    cluster_.RollbackTo(start);
-    taken_.clear();
-  }
-  listed_at_ = outcome == Outcome::kFound ? 0 : cluster_.nodes().log_end();
+  cluster_.RollbackTo(start);
+  taken_.clear();
   return outcome;
 }
 
 bool Search::Conclude(Step step, const Piece& piece) {
   claimed_ = placement_.placed();
-  LetGo(step, piece);
-  if (!MoveElsewhere(step, piece)) return false;
+  LetGo(piece);
+  MoveElsewhere(piece);
   if (!WithinBounds(piece)) return false;
-  return step != Step::kReclaim || StaysFair(piece);
+  return step == Step::kPreempt || StaysFair(piece);
 }
 
-// The unit's old places are still there: nobody was promised them.
-bool Search::CanReturn(const Taken& taken) const {
-  for (const auto& [ref, place] : taken.before) {
-    const Shape& shape = cluster_.shapes()[cluster_.worker(ref).shape];
-    const Bank& bank = cluster_.nodes().bank(place.bank);
-    if (!cluster_.nodes().HostFits(bank.node, shape.host, Mode::kFuture)) return false;
-    const auto open = bank.unoccupied[static_cast<std::size_t>(Mode::kFuture)];
-    if (shape.spec.request.gpu.kind == model::GpuKind::kWhole) {
-      if ((place.devices & ~open) != 0) return false;
-      continue;
-    }
-    const auto units = cluster_.shapes().UnitsOn(shape, bank);
-    for (std::uint64_t rest = place.devices; rest != 0; rest &= rest - 1) {
-      const auto index = static_cast<std::uint32_t>(std::countr_zero(rest));
-      if (cluster_.nodes().Room(place.bank, index, Mode::kFuture) < units) return false;
-    }
+// The old place is still there: nobody was promised it.
+bool Search::CanReturn(WorkerRef ref, const Place& place) const {
+  const Shape& shape = cluster_.shapes()[cluster_.worker(ref).shape];
+  const Bank& bank = cluster_.nodes().bank(place.bank);
+  if (!cluster_.nodes().HostFits(bank.node, shape.host, Mode::kFuture)) return false;
+  const auto open = bank.unoccupied[static_cast<std::size_t>(Mode::kFuture)];
+  if (shape.spec.request.gpu.kind == model::GpuKind::kWhole) return (place.devices & ~open) == 0;
+  const auto units = cluster_.shapes().UnitsOn(shape, bank);
+  for (std::uint64_t rest = place.devices; rest != 0; rest &= rest - 1) {
+    const auto index = static_cast<std::uint32_t>(std::countr_zero(rest));
+    if (cluster_.nodes().Room(place.bank, index, Mode::kFuture) < units) return false;
   }
   return true;
 }
@@ -188,9 +256,7 @@ bool Search::TryLetGo(const Piece& piece, const Taken& taken, bool anew) {
   const auto mark = cluster_.mark();
   const auto bring_back = [&] {
     for (const auto& [ref, place] : taken.before) {
-      Taken single;
-      single.before = {{ref, place}};
-      if (!CanReturn(single)) return false;
+      if (!CanReturn(ref, place)) return false;
       cluster_.Move(ref, place);
     }
     // A worker above the minimum stays only if the rest of its job does.
@@ -208,12 +274,10 @@ bool Search::TryLetGo(const Piece& piece, const Taken& taken, bool anew) {
   return false;
 }
 
-// First those whose places the piece does not use, then those it could do without; the most
-// valuable first, which was taken last. A consolidation keeps the piece where it is: its victims
-// lose nothing, but another arrangement might leave one of them without a place.
-void Search::LetGo(Step step, const Piece& piece) {
+// First those whose places the piece does not use, then those it could do without; the most valuable
+// first, which was taken last.
+void Search::LetGo(const Piece& piece) {
   for (const bool anew : {false, true}) {
-    if (anew && step == Step::kConsolidate) break;
     for (std::size_t i = taken_.size(); i-- > 0;) {
       if (!TryLetGo(piece, taken_[i], anew)) continue;
       taken_.erase(taken_.begin() + static_cast<std::ptrdiff_t>(i));
@@ -221,30 +285,18 @@ void Search::LetGo(Step step, const Piece& piece) {
   }
 }
 
-bool Search::MoveElsewhere(Step step, const Piece& claim) {
-  if (step != Step::kConsolidate && !cluster_.policy().victims_may_move) return true;
-  placement_.PlaceLeavers(true);
-  bool all = true;
-  std::int64_t moved = 0;
+void Search::MoveElsewhere(const Piece& claim) {
+  if (!cluster_.policy().victims_may_move) return;
   for (std::size_t i = taken_.size(); i-- > 0;) {
     Taken& taken = taken_[i];
-    Piece piece;
-    piece.job = taken.unit.job;
-    const bool fresh = taken.before.empty() || taken.before[0].second.fresh;
-    if (taken.unit.part == VictimUnit::Part::kWorker) {
-      piece.workers.push_back(taken.unit.index);
-    } else {
-      piece.group = taken.unit.part == VictimUnit::Part::kGroup ? taken.unit.index : 0;
+    workers_.clear();
+    for (const auto& [ref, place] : taken.before) {
+      if (!place.fresh) workers_.push_back(ref);
     }
     const auto mark = cluster_.mark();
-    taken.moved = !fresh && placement_.Place(piece, Mode::kFuture) && WithinBounds(claim);
+    taken.moved = placement_.Rehouse(taken.unit.RehousedAs(), workers_) > 0 && WithinBounds(claim);
     if (!taken.moved) cluster_.RollbackTo(mark);
-    all &= taken.moved;
-    moved += static_cast<std::int64_t>(taken.before.size());
   }
-  placement_.PlaceLeavers(false);
-  const auto limit = cluster_.policy().move_limit;
-  return step != Step::kConsolidate || (all && (limit < 0 || moved <= limit));
 }
 
 // Limits and, for work that is not preemptible, quotas; on the state that the plan leads to.

@@ -211,6 +211,7 @@ ShapeTable::Counts& ShapeTable::CatchUp(ShapeId id, Mode mode) {
     return counts;
   }
   for (; counts.seen < nodes_.log_end(); ++counts.seen) {
+    if (nodes_.log_superseded(counts.seen)) continue;
     const BankId bank = nodes_.log_at(counts.seen);
     const auto now = SlotsOn(shape, bank, mode);
     if (now == counts.slots[bank]) continue;

@@ -4,8 +4,6 @@
 #include <tuple>
 
 namespace muster::engine {
-namespace {
-
 bool AskedBefore(const VictimUnit& a, const VictimUnit& b) {
   const auto rank = [](const VictimUnit& unit) {
     return std::tuple(unit.priority, unit.part == VictimUnit::Part::kJob, -unit.submitted_ms);
@@ -14,6 +12,8 @@ bool AskedBefore(const VictimUnit& a, const VictimUnit& b) {
   if (a.sequence != b.sequence) return a.sequence > b.sequence;
   return a.turn < b.turn;
 }
+
+namespace {
 
 bool LosesLess(const VictimUnit& a, const VictimUnit& b) {
   if (a.lost_gpu_ms != b.lost_gpu_ms) return a.lost_gpu_ms < b.lost_gpu_ms;
@@ -60,7 +60,7 @@ void VictimList::AddSurplus(const Cluster& cluster, const JobState& job, std::ui
   }
 }
 
-void VictimList::AddJob(const Cluster& cluster, JobId id, std::int64_t now_ms, bool surplus_only) {
+void VictimList::AddJob(const Cluster& cluster, JobId id, std::int64_t now_ms) {
   const JobState& job = cluster.job(id);
   if (!job.preemptible) return;
   VictimUnit unit;
@@ -72,19 +72,29 @@ void VictimList::AddJob(const Cluster& cluster, JobId id, std::int64_t now_ms, b
       cluster.policy().compare_lost_work ? cluster.LostWorkMs(job, now_ms) : std::int64_t{-1};
   unit.lost_gpu_ms = lost < 0 ? -1 : 0;  // giving a worker back at a step boundary loses nothing
   if (job.Satisfied()) AddSurplus(cluster, job, 0, unit);
-  if (surplus_only) return;
   unit.part = VictimUnit::Part::kJob;
   unit.lost_gpu_ms = lost;
   units_.push_back(unit);
 }
 
-void VictimList::Build(const Cluster& cluster, std::span<const QueueId> queues, std::int64_t now_ms,
-                       bool surplus_only) {
+void VictimList::Build(const Cluster& cluster, std::span<const QueueId> queues, std::int64_t now_ms) {
   units_.clear();
   sorted_ = 0;
   for (const QueueId queue : queues) {
-    for (const JobId job : cluster.RunningIn(queue)) AddJob(cluster, job, now_ms, surplus_only);
+    for (const JobId job : cluster.RunningIn(queue)) AddJob(cluster, job, now_ms);
   }
+  Arrange();
+}
+
+void VictimList::BuildFor(const Cluster& cluster, std::span<const JobId> jobs,
+                          std::int64_t now_ms) {
+  units_.clear();
+  sorted_ = 0;
+  for (const JobId job : jobs) AddJob(cluster, job, now_ms);
+  Arrange();
+}
+
+void VictimList::Arrange() {
   const auto known = static_cast<std::size_t>(std::count_if(
       units_.begin(), units_.end(), [](const auto& u) { return u.lost_gpu_ms >= 0; }));
   by_lost_work_ = known == units_.size() && known > 0;

@@ -25,13 +25,22 @@ struct VictimUnit {
   std::int64_t submitted_ms = 0;
   std::uint64_t sequence = 0;
   std::int64_t lost_gpu_ms = -1;  // -1: not known
+
+  // The group that must find a place together; kNone: a worker for itself.
+  std::uint32_t RehousedAs() const {
+    return part == Part::kWorker ? kNone : part == Part::kGroup ? index : 0;
+  }
 };
+
+// The order in which units are asked, where nothing is known of lost work.
+bool AskedBefore(const VictimUnit& a, const VictimUnit& b);
 
 class VictimList {
  public:
-  // The preemptible running units of these queues. With `surplus_only` no whole jobs.
-  void Build(const Cluster& cluster, std::span<const QueueId> queues, std::int64_t now_ms,
-             bool surplus_only);
+  // The preemptible running units of these queues.
+  void Build(const Cluster& cluster, std::span<const QueueId> queues, std::int64_t now_ms);
+  // The preemptible running units of these jobs.
+  void BuildFor(const Cluster& cluster, std::span<const JobId> jobs, std::int64_t now_ms);
   // The i-th unit, or nullptr behind the last.
   const VictimUnit* At(std::size_t i);
   std::size_t size() const { return units_.size(); }
@@ -40,7 +49,8 @@ class VictimList {
   static void Workers(const Cluster& cluster, const VictimUnit& unit, std::vector<WorkerRef>& out);
 
  private:
-  void AddJob(const Cluster& cluster, JobId id, std::int64_t now_ms, bool surplus_only);
+  void Arrange();
+  void AddJob(const Cluster& cluster, JobId id, std::int64_t now_ms);
   void AddSurplus(const Cluster& cluster, const JobState& job, std::uint32_t group,
                   VictimUnit& unit);
 

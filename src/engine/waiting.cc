@@ -35,8 +35,8 @@ void WaitingIndex::Insert(QueueId queue, ClassId job_class, const WaitKey& key, 
   }
   if (where_.size() <= job) where_.resize(job + 1);
   where_[job] = {found->second, key};
-  if (in_queue_.size() <= queue) in_queue_.resize(queue + 1, 0);
-  ++in_queue_[queue];
+  if (in_queue_.size() <= queue) in_queue_.resize(queue + 1);
+  ++in_queue_[queue][key.minus_priority];
   ++size_;
 }
 
@@ -55,7 +55,9 @@ void WaitingIndex::Erase(JobId job) {
     bucket.head = 0;
   }
   where_[job].bucket = kNone;
-  --in_queue_[bucket.queue];
+  auto& priorities = in_queue_[bucket.queue];
+  const auto same = priorities.find(where_[job].key.minus_priority);
+  if (--same->second == 0) priorities.erase(same);
   --size_;
 }
 

@@ -54,8 +54,10 @@ class WaitingIndex {
   std::span<const std::uint32_t> OfQueue(QueueId queue) const;
   const WaitKey& key(JobId job) const { return where_[job].key; }
   std::uint32_t bucket_of(JobId job) const { return where_[job].bucket; }
-  std::size_t waiting_in(QueueId queue) const {
-    return queue < in_queue_.size() ? in_queue_[queue] : 0;
+  // By minus priority, so that the highest comes first.
+  using Priorities = std::map<std::int64_t, std::uint32_t>;
+  const Priorities* PrioritiesIn(QueueId queue) const {
+    return queue < in_queue_.size() ? &in_queue_[queue] : nullptr;
   }
 
  private:
@@ -67,7 +69,7 @@ class WaitingIndex {
   std::map<std::pair<QueueId, ClassId>, std::uint32_t> by_key_;
   std::vector<std::vector<std::uint32_t>> of_class_;
   std::vector<std::vector<std::uint32_t>> of_queue_;
-  std::vector<std::size_t> in_queue_;
+  std::vector<Priorities> in_queue_;
   std::vector<Where> where_;  // by job
   std::size_t size_ = 0;
 };

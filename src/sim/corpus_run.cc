@@ -37,6 +37,7 @@ class Runner {
 
   const Scenario& scenario_;
   std::unique_ptr<Cluster> cluster_;
+  std::unique_ptr<engine::Scheduler> scheduler_;
   std::map<std::string, WorkerRef> workers_;
   std::map<std::string, const Task*> terminating_;
   std::set<std::string> gone_;
@@ -53,6 +54,7 @@ Result<void> Runner::Load() {
   auto made = Cluster::Make(std::move(setup));
   if (!made) return tl::unexpected(made.error());
   cluster_ = std::move(*made);
+  scheduler_ = std::make_unique<engine::Scheduler>(*cluster_);
   for (const auto& node : scenario_.nodes) {
     if (auto added = cluster_->AddNode(node); !added) return tl::unexpected(added.error());
   }
@@ -117,7 +119,7 @@ Result<void> Runner::LeaveBefore(int round) {
 
 Round Runner::RunRound() {
   Round round;
-  const model::Plan plan = engine::RunCycle(*cluster_, kNowMs);
+  const model::Plan plan = scheduler_->Cycle(kNowMs);
   std::set<WorkerRef> evicted, moved;
   for (const auto& action : plan.actions) {
     const WorkerRef ref{action.job, action.worker};

@@ -104,6 +104,7 @@ class Bench {
   std::int64_t now_ms_ = kStartMs;
   std::int64_t next_job_ = 0;
   std::unique_ptr<Cluster> cluster_;
+  std::unique_ptr<engine::Scheduler> scheduler_;
   std::vector<NodeId> down_;
 };
 
@@ -112,6 +113,7 @@ void Bench::Build(std::vector<model::Queue> queues, const std::vector<std::strin
   setup.queues = std::move(queues);
   setup.topologies = {{"fabric", {"zone", "block", "rack"}}};
   cluster_ = Must(Cluster::Make(std::move(setup)));
+  scheduler_ = std::make_unique<engine::Scheduler>(*cluster_);
   const auto share = nodes_ / static_cast<std::int64_t>(types.size());
   for (std::int64_t i = 0; i < nodes_; ++i) {
     const auto kind =
@@ -130,7 +132,7 @@ void Bench::Run(JobId job, const model::Job& spec, NodeId node, std::uint64_t de
 
 model::Plan Bench::Cycle(BenchResult& out, std::vector<double>& samples) {
   const auto begin = clock_.MonotonicNs();
-  model::Plan plan = engine::RunCycle(*cluster_, now_ms_);
+  model::Plan plan = scheduler_->Cycle(now_ms_);
   const auto end = clock_.MonotonicNs();
   samples.push_back(static_cast<double>(end - begin) / 1e6);
   out.decisions += static_cast<std::int64_t>(plan.actions.size() + plan.promises.size());
