@@ -1,8 +1,10 @@
 #include "cli/scenarios.h"
 
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "sim/case_run.h"
 #include "sim/corpus.h"
 #include "sim/corpus_run.h"
 
@@ -61,25 +63,63 @@ class Report {
   json results_ = json::array();
 };
 
+Result<void> RunCaseFile(const std::string& path, Report& report) {
+  const auto story = sim::ReadCaseFile(path);
+  if (!story) return tl::unexpected(story.error());
+  const auto result = sim::RunCase(*story);
+  if (!result) return tl::unexpected(result.error());
+  report.Add(result->id, result->passed(), result->differences,
+             {{"id", result->id},
+              {"passed", result->passed()},
+              {"rule", story->rule},
+              {"differences", result->differences}});
+  return {};
+}
+
+Result<void> RunCorpusFile(const std::string& path, Report& report) {
+  const auto file = sim::ReadCorpusFile(path);
+  if (!file) return tl::unexpected(file.error());
+  for (const auto& scenario : file->scenarios) {
+    const auto result = sim::RunScenario(scenario);
+    if (!result) return tl::unexpected(result.error());
+    report.Add(result->id, result->passed(), result->differences, ToJson(*result));
+  }
+  for (const auto& share : file->cases) {
+    const auto result = sim::RunShareCase(share);
+    report.Add(result.id, result.passed(), result.differences,
+               {{"id", result.id}, {"passed", result.passed()}, {"shares", result.shares}});
+  }
+  return {};
+}
+
+// Files as they are; of a folder first the JSON files, then the case files.
+Result<std::vector<std::string>> ListScenarioFiles(const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  for (const auto& path : paths) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(path, error)) {
+      files.push_back(path);
+      continue;
+    }
+    for (const char* extension : {".json", sim::kCaseExtension}) {
+      const auto found = sim::ListFiles({path}, extension);
+      if (!found) return found;
+      files.insert(files.end(), found->begin(), found->end());
+    }
+  }
+  return files;
+}
+
 }  // namespace
 
 int RunScenarios(const std::vector<std::string>& paths, bool as_json) {
-  const auto files = sim::ListFiles(paths, ".json");
+  const auto files = ListScenarioFiles(paths);
   if (!files) return Complain(files.error());
   Report report;
   for (const auto& path : *files) {
-    const auto file = sim::ReadCorpusFile(path);
-    if (!file) return Complain(file.error());
-    for (const auto& scenario : file->scenarios) {
-      const auto result = sim::RunScenario(scenario);
-      if (!result) return Complain(result.error());
-      report.Add(result->id, result->passed(), result->differences, ToJson(*result));
-    }
-    for (const auto& share : file->cases) {
-      const auto result = sim::RunShareCase(share);
-      report.Add(result.id, result.passed(), result.differences,
-                 {{"id", result.id}, {"passed", result.passed()}, {"shares", result.shares}});
-    }
+    const bool is_case = std::filesystem::path(path).extension() == sim::kCaseExtension;
+    const auto run = is_case ? RunCaseFile(path, report) : RunCorpusFile(path, report);
+    if (!run) return Complain(run.error());
   }
   return report.Print(as_json);
 }

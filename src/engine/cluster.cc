@@ -29,7 +29,9 @@ Result<std::unique_ptr<Cluster>> Cluster::Make(Setup setup) {
   cluster->queues_ = std::make_unique<QueueTable>(std::move(*queues));
   cluster->running_in_.resize(cluster->queues_->size());
   cluster->victim_priorities_.resize(cluster->queues_->size());
-  cluster->unsettled_queues_.resize(cluster->queues_->size(), true);
+  cluster->unsettled_.resize(cluster->queues_->size(), kAllSteps);
+  cluster->above_.resize(cluster->queues_->size(), 0);
+  cluster->started_.resize(cluster->queues_->size(), 1);
   cluster->surplus_in_.resize(cluster->queues_->size(), 0);
   cluster->shapes_ = std::make_unique<ShapeTable>(*cluster->nodes_, *cluster->topology_);
   return cluster;
@@ -102,7 +104,7 @@ Result<void> Cluster::ReportWorker(WorkerRef ref, WorkerState state, NodeId node
     place.charge_milli = shapes_->ChargeOn((*shapes_)[worker.shape], nodes_->bank(place.bank));
   }
   Move(ref, place);
-  worker.started_ms = started_ms;
+  SetStarted(ref, started_ms);
   ForgetLog();
   RefreshWaiting(ref.job);
   return {};
@@ -318,7 +320,19 @@ void Cluster::SetHints(std::span<const std::pair<WorkerRef, BankId>> hints) {
   }
 }
 
-void Cluster::UnsettleIfRoomIsLeft() {
+void Cluster::NoteChanged(QueueId queue) {
+  unsettled_[queue] = kAllSteps;
+  changed_queues_.push_back(queue);
+}
+
+void Cluster::TakeChangedQueues(std::vector<QueueId>& out) {
+  out.clear();
+  out.swap(changed_queues_);
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+}
+
+void Cluster::Unsettle() {
   bool room = false;
   for (const BankId bank : came_free_) {
     const Bank& state = nodes_->bank(bank);
@@ -326,9 +340,23 @@ void Cluster::UnsettleIfRoomIsLeft() {
     room |= state.type == kNone || state.unoccupied[future] != 0 || state.max_room[future] > 0;
   }
   came_free_.clear();
-  if (!room) return;
-  unsettled_queues_.assign(unsettled_queues_.size(), true);
-  unsettled_classes_.assign(unsettled_classes_.size(), true);
+  bool victims = false;
+  for (QueueId leaf = 1; leaf < queues_->size(); ++leaf) {
+    if (!(*queues_)[leaf].children.empty()) continue;
+    std::uint8_t above = 0;
+    for (QueueId q = leaf; q != 0 && above == 0; q = (*queues_)[q].parent) {
+      const QueueState& queue = (*queues_)[q];
+      for (std::size_t d = 0; d < queues_->dims(); ++d) above |= queue.held[d] > queue.share[d];
+    }
+    victims |= above != 0 && (above_[leaf] == 0 || started_[leaf] != 0);
+    above_[leaf] = above;
+    started_[leaf] = 0;
+  }
+  if (room) unsettled_classes_.assign(unsettled_classes_.size(), true);
+  const auto hope = static_cast<std::uint8_t>(
+      room ? kAllSteps : victims ? Bit(Step::kShrink) | Bit(Step::kReclaim) : 0);
+  if (hope == 0) return;
+  for (auto& queue : unsettled_) queue |= hope;
 }
 
 void Cluster::DivideShares() {

@@ -29,6 +29,9 @@
 
 namespace muster::engine {
 
+// The steps of a cycle that look for victims.
+enum class Step : std::uint8_t { kShrink, kReclaim, kPreempt };
+
 struct Setup {
   std::vector<model::Topology> topologies;
   std::vector<model::Queue> queues;
@@ -101,9 +104,9 @@ class Cluster {
   }
   // Workers above their job's minimum that could be taken back.
   std::int64_t SurplusIn(QueueId queue) const { return surplus_in_[queue]; }
-  // Queues and job classes about which something was decided in vain keep that verdict until their own
-  // jobs change or room is left over; see Unsettle.
-  bool Unsettled(QueueId queue) const { return unsettled_queues_[queue]; }
+  // A queue for which a step looked for victims in vain keeps that verdict until its own jobs change,
+  // room is left over, or new victims appear; a job class likewise for consolidation.
+  bool Unsettled(QueueId queue, Step step) const { return (unsettled_[queue] & Bit(step)) != 0; }
   bool UnsettledClass(ClassId id) const { return unsettled_classes_[id]; }
   std::int64_t moves() const { return moves_; }  // changes of place so far, undone ones too
   // What the queue is charged for a worker at its place, or would be charged while it waits.
@@ -123,16 +126,22 @@ class Cluster {
   void SetHints(std::span<const std::pair<WorkerRef, BankId>> hints);
   void SetStarted(WorkerRef ref, std::int64_t at_ms) {
     jobs_[ref.job].workers[ref.index].started_ms = at_ms;
+    started_[jobs_[ref.job].queue] = 1;
   }
   void ClearFresh(WorkerRef ref) { jobs_[ref.job].workers[ref.index].place.fresh = false; }
   void ForgetLog() { log_.clear(); }  // what was done stays done
   void DivideShares();
   void RefreshWaiting(JobId job);  // puts the job where its state says it waits
   ClassId ClassOf(JobId job);      // of what it would ask for next
-  void Settle(QueueId queue) { unsettled_queues_[queue] = false; }
+  void Settle(QueueId queue, Step step) {
+    unsettled_[queue] = static_cast<std::uint8_t>(unsettled_[queue] & ~Bit(step));
+  }
+  // Queues whose own jobs changed since the last call, each once.
+  void TakeChangedQueues(std::vector<QueueId>& out);
   void SettleClass(ClassId id) { unsettled_classes_[id] = false; }
-  // After the free room was handed out: where some of what came free is left, everybody may hope again.
-  void UnsettleIfRoomIsLeft();
+  // After the free room was handed out: whoever may hope again does. That is everybody where some of
+  // what came free is left, and every claimer where a queue above its share has something new to give.
+  void Unsettle();
 
   // Everything that decisions depend on, in one canonical text.
   std::string Dump() const;
@@ -147,6 +156,7 @@ class Cluster {
   void Contribute(JobId id, const Worker& worker, int sign);
   void Occupy(JobId id, const Worker& worker, BankId bank, std::uint64_t devices, ModeSet modes,
               int sign);
+  void NoteChanged(QueueId queue);
   void Enlist(std::vector<JobId>& list, JobId id, std::uint32_t JobState::*position, bool on_list);
   void CountActive(JobState& job, std::uint32_t group, int sign);
   Result<void> AddGroups(const model::Job& job, JobState& state) const;
@@ -173,9 +183,16 @@ class Cluster {
   std::vector<std::map<std::int64_t, std::uint32_t>> victim_priorities_;  // by queue
   std::vector<std::int64_t> surplus_in_;                                  // by queue
   std::int64_t moves_ = 0;
-  std::vector<bool> unsettled_queues_;
+  static constexpr std::uint8_t kAllSteps = 7;
+  static constexpr std::uint8_t Bit(Step step) {
+    return static_cast<std::uint8_t>(1U << static_cast<unsigned>(step));
+  }
+  std::vector<std::uint8_t> unsettled_;  // by queue: a bit for each step
+  std::vector<std::uint8_t> above_;      // by queue: it or an ancestor was above its share
+  std::vector<std::uint8_t> started_;    // by queue: something started since Unsettle()
   std::vector<bool> unsettled_classes_;
-  std::vector<BankId> came_free_;  // since the last cycle
+  std::vector<QueueId> changed_queues_;  // since they were last taken
+  std::vector<BankId> came_free_;        // since the last cycle
   std::vector<JobId> broken_;
   std::vector<NodeId> draining_;
   std::vector<WorkerRef> hinted_;

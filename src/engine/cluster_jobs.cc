@@ -9,6 +9,7 @@ namespace muster::engine {
 
 Wish Cluster::Resolve(const model::TopologyWish& wish) const {
   Wish out;
+  if (!policy_.topology_wishes) return out;
   const auto find = [&](const std::string& level, LevelId& into) {
     if (level.empty()) return;
     into = topology_->Find(wish.topology, level);
@@ -30,10 +31,10 @@ Wish Cluster::Resolve(const model::TopologyWish& wish) const {
 ShapeSpec Cluster::SpecOf(const model::Job& job, const model::Role& role, QueueId queue) const {
   ShapeSpec spec;
   spec.request = role.request;
-  spec.gpu_types = role.gpu_types;
+  if (policy_.gpu_type_wishes) spec.gpu_types = role.gpu_types;
   spec.labels = job.nodes;
   spec.node_names = role.node_names;
-  spec.same_device = job.same_device;
+  spec.same_device = job.same_device || !policy_.members_apart;
   const auto confine = [&spec](const model::Confinement& to) {
     if (!to.gpu_types.empty()) {
       std::vector<std::string> both;
@@ -50,7 +51,7 @@ ShapeSpec Cluster::SpecOf(const model::Job& job, const model::Role& role, QueueI
       spec.nowhere |= !added && found->second != value;
     }
   };
-  for (QueueId q = queue; q != 0; q = (*queues_)[q].parent) {
+  for (QueueId q = policy_.confinement ? queue : 0; q != 0; q = (*queues_)[q].parent) {
     const auto& queue_spec = queues_->spec(q);
     confine(queue_spec.confinement);
     const auto rule = queue_spec.kinds.find(job.kind);
@@ -106,10 +107,11 @@ Result<JobId> Cluster::AddJob(const model::Job& job, std::int64_t submitted_ms) 
   state.sequence = next_sequence_++;
   state.queue = queue;
   state.priority = job.priority;
-  state.preemptible = job.preemptible && job.kind != model::JobKind::kBuild;
+  const bool fixed_build = job.kind == model::JobKind::kBuild && policy_.fixed_builds;
+  state.preemptible = !policy_.fixed_work || (job.preemptible && !fixed_build);
   state.kind = job.kind;
   state.submitted_ms = submitted_ms;
-  state.preemption_delay_ms = job.preemption_delay_ms;
+  state.preemption_delay_ms = policy_.preemption_delay ? job.preemption_delay_ms : 0;
   state.stale_grace_ms = job.stale_grace_ms;
   state.restart_cost_ms = job.checkpoint.restart_cost_ms;
   if (auto added = AddGroups(job, state); !added) return tl::unexpected(added.error());
@@ -148,7 +150,10 @@ Result<JobId> Cluster::AddJob(const model::Job& job, std::int64_t submitted_ms) 
     jobs_[id] = std::move(state);
   }
   job_by_name_.emplace(job.name, id);
-  for (const auto& worker : jobs_[id].workers) Contribute(id, worker, +1);
+  for (const auto& worker : jobs_[id].workers) {
+    Contribute(id, worker, +1);
+    shapes_->AddDemand(worker.shape, +1);
+  }
   jobs_[id].fresh_class = InternFresh(jobs_[id]);
   RefreshWaiting(id);
   return id;
@@ -160,8 +165,9 @@ void Cluster::RemoveJob(JobId id) {
   for (const auto& worker : jobs_[id].workers) {
     if (worker.place.bank != kNone) came_free_.push_back(worker.place.bank);
     Contribute(id, worker, -1);
+    shapes_->AddDemand(worker.shape, -1);
   }
-  unsettled_queues_[jobs_[id].queue] = true;
+  NoteChanged(jobs_[id].queue);
   job_by_name_.erase(jobs_[id].name);
   jobs_[id] = JobState{};
   jobs_[id].present = false;
@@ -245,7 +251,7 @@ ClassId Cluster::ClassOf(JobId id) {
 void Cluster::RefreshWaiting(JobId id) {
   const JobState& job = jobs_[id];
   waiting_.Erase(id);
-  if (job.present) unsettled_queues_[job.queue] = true;
+  if (job.present) NoteChanged(job.queue);
   if (!job.present || job.on_hold || job.pending == 0) return;
   const WaitKey key{-job.priority, job.Satisfied() ? 1 + job.Surplus() : 0, job.submitted_ms,
                     job.sequence};

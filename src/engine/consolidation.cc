@@ -1,9 +1,14 @@
 #include "engine/consolidation.h"
 
 #include <algorithm>
-#include <set>
+#include <bit>
 
 namespace muster::engine {
+namespace {
+
+constexpr std::size_t kTurns = 4;  // banks that are tried before the worker is given up
+
+}  // namespace
 
 bool Consolidation::Place(const Piece& piece, std::int64_t now_ms) {
   now_ms_ = now_ms;
@@ -40,36 +45,43 @@ bool Consolidation::Overlaps(const VictimUnit& unit) const {
   });
 }
 
-// Which units would have to leave the bank's node, and how many workers that are.
-void Consolidation::Estimate(WorkerRef ref, BankId bank, Offer& offer) {
+// Which units would have to leave the bank's node, and how many workers that are. Counts GPUs only for
+// whole requests; whether cores and memory follow is seen when the worker takes the room.
+void Consolidation::Estimate(WorkerRef ref, BankId bank_id, Offer& offer) {
   const Shape& shape = cluster_.shapes()[cluster_.worker(ref).shape];
-  const NodeId node = cluster_.nodes().bank(bank).node;
-  std::set<JobId> jobs;
-  for (const auto& here : cluster_.WorkersOn(node)) jobs.insert(here.job);
-  VictimList list;
-  list.BuildFor(cluster_, std::vector<JobId>(jobs.begin(), jobs.end()), now_ms_);
-  const auto fits = [&] { return cluster_.shapes().SlotsOn(shape, bank, Mode::kFuture) > 0; };
-  const auto start = cluster_.mark();
-  for (std::size_t i = 0; const VictimUnit* unit = list.At(i); ++i) {
+  const Bank& bank = cluster_.nodes().bank(bank_id);
+  jobs_.clear();
+  for (const auto& here : cluster_.WorkersOn(bank.node)) jobs_.push_back(here.job);
+  std::sort(jobs_.begin(), jobs_.end());
+  jobs_.erase(std::unique(jobs_.begin(), jobs_.end()), jobs_.end());
+  list_.BuildFor(cluster_, jobs_, now_ms_);
+  const auto& gpu = shape.spec.request.gpu;
+  const bool whole = gpu.kind == model::GpuKind::kWhole;
+  const auto open = std::popcount(bank.unoccupied[static_cast<std::size_t>(Mode::kFuture)]);
+  std::int64_t missing = whole ? gpu.devices - open : 1;
+  std::vector<std::int64_t> frees;
+  for (std::size_t i = 0; const VictimUnit* unit = list_.At(i); ++i) {
+    if (missing <= 0) break;
     if (Overlaps(*unit)) continue;
     VictimList::Workers(cluster_, *unit, workers_);
-    const bool here = std::any_of(workers_.begin(), workers_.end(), [&](const WorkerRef& worker) {
-      return cluster_.nodes().bank(cluster_.worker(worker).place.bank).node == node;
-    });
-    if (!here) continue;
-    Leave(*unit);
+    std::int64_t here = 0;
+    for (const auto& worker : workers_) {
+      const engine::Place& place = cluster_.worker(worker).place;
+      if (cluster_.nodes().bank(place.bank).node != bank.node) continue;
+      here += whole ? std::popcount(place.devices & bank.mask) : 1;
+    }
+    if (here == 0) continue;
     offer.units.push_back(*unit);
-    if (fits()) break;
+    frees.push_back(here);
+    missing -= here;
+    if (!whole) missing = Suffices(shape, bank_id, offer.units) ? 0 : 1;
   }
-  if (!fits()) offer.units.clear();
-  cluster_.RollbackTo(start);
-  for (std::size_t i = offer.units.size(); i-- > 0;) {
-    const VictimUnit unit = offer.units[i];
+  if (missing > 0) offer.units.clear();
+  for (std::size_t i = offer.units.size(); whole && i-- > 0;) {
+    if (missing + frees[i] > 0) continue;
+    missing += frees[i];
     offer.units.erase(offer.units.begin() + static_cast<std::ptrdiff_t>(i));
-    for (const auto& other : offer.units) Leave(other);
-    const bool needed = !fits();
-    cluster_.RollbackTo(start);
-    if (needed) offer.units.insert(offer.units.begin() + static_cast<std::ptrdiff_t>(i), unit);
+    frees.erase(frees.begin() + static_cast<std::ptrdiff_t>(i));
   }
   for (const auto& unit : offer.units) {
     VictimList::Workers(cluster_, unit, workers_);
@@ -77,11 +89,18 @@ void Consolidation::Estimate(WorkerRef ref, BankId bank, Offer& offer) {
   }
 }
 
-BankId Consolidation::MakeRoom(WorkerRef ref, const std::vector<BankId>& candidates,
-                               std::size_t turn) {
+bool Consolidation::Suffices(const Shape& shape, BankId bank, const std::vector<VictimUnit>& units) {
+  const auto mark = cluster_.mark();
+  for (const auto& unit : units) Leave(unit);
+  const bool fits = cluster_.shapes().SlotsOn(shape, bank, Mode::kFuture) > 0;
+  cluster_.RollbackTo(mark);
+  return fits;
+}
+
+BankId Consolidation::MakeRoom(WorkerRef ref, const std::vector<BankId>& banks, std::size_t turn) {
   if (turn == 0) {
     offers_.clear();
-    for (const BankId bank : candidates) {
+    for (const BankId bank : banks) {
       Offer offer;
       offer.bank = bank;
       Estimate(ref, bank, offer);
@@ -92,7 +111,7 @@ BankId Consolidation::MakeRoom(WorkerRef ref, const std::vector<BankId>& candida
       return AskedBefore(a.units[0], b.units[0]);
     });
   }
-  if (turn >= offers_.size()) return kNone;
+  if (turn >= std::min(offers_.size(), kTurns)) return kNone;
   left_.clear();
   for (const auto& unit : offers_[turn].units) {
     Leave(unit);

@@ -26,8 +26,10 @@ class Consolidation final : public RoomMaker {
   // The workers that were moved for it.
   const std::vector<WorkerRef>& moved() const { return moved_; }
 
-  BankId MakeRoom(WorkerRef ref, const std::vector<BankId>& candidates,
-                  std::size_t turn) override;
+  void ListBanks(WorkerRef ref, std::vector<BankId>& out) override {
+    placement_.ListNearlyFitting(ref, Mode::kFuture, out);
+  }
+  BankId MakeRoom(WorkerRef ref, const std::vector<BankId>& banks, std::size_t turn) override;
   bool Settle() override;
 
  private:
@@ -38,6 +40,7 @@ class Consolidation final : public RoomMaker {
   };
 
   void Estimate(WorkerRef ref, BankId bank, Offer& offer);
+  bool Suffices(const Shape& shape, BankId bank, const std::vector<VictimUnit>& units);
   void Leave(const VictimUnit& unit);
   bool Overlaps(const VictimUnit& unit) const;
 
@@ -47,6 +50,8 @@ class Consolidation final : public RoomMaker {
   std::vector<Offer> offers_;   // of the worker that asked last
   std::vector<std::pair<VictimUnit, std::vector<WorkerRef>>> left_;  // for it
   std::vector<WorkerRef> moved_;
+  VictimList list_;
+  std::vector<JobId> jobs_;
   std::vector<WorkerRef> workers_;
   JobId claimer_ = kNone;
 };

@@ -1,6 +1,8 @@
 #include "engine/cycle.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -20,7 +22,9 @@ using model::Rule;
 
 namespace {
 
-constexpr std::int64_t kBudgetPerChange = 16;  // what a placed worker adds to the search budget
+constexpr std::int64_t kBudgetPerChange = 16;     // what a placed worker adds to the search budget
+constexpr std::size_t kClaimersPerCycle = 32;     // queues that nothing happened to but hope again
+constexpr std::size_t kConsolidatedPerCycle = 8;  // job classes likewise
 
 }  // namespace
 
@@ -31,7 +35,12 @@ class Scheduler::Steps {
         placement_(cluster),
         search_(cluster, placement_),
         consolidation_(cluster, placement_),
-        lanes_(cluster) {}
+        lanes_(cluster) {
+    for (QueueId q = 1; q < cluster.queues().size(); ++q) {
+      const auto& spec = cluster.queues().spec(q);
+      min_runtimes_ |= spec.reclaim_min_runtime_ms > 0 || spec.preempt_min_runtime_ms > 0;
+    }
+  }
 
   Plan Run(std::int64_t now_ms);
 
@@ -49,6 +58,7 @@ class Scheduler::Steps {
   void Claim(Step step);
   bool ClaimNext(Step step, JobId job);
   void ListClaimers(Step step);
+  bool VerdictMayAge(QueueId queue) const;
   bool MayClaim(Step step, QueueId queue, const Vec& cost, std::int64_t priority) const;
   bool TooYoung(const JobState& job) const {
     return now_ms_ - job.submitted_ms < job.preemption_delay_ms;
@@ -74,6 +84,10 @@ class Scheduler::Steps {
   Plan plan_;
   std::vector<Piece> pieces_;
   std::vector<QueueId> claimers_;
+  std::vector<QueueId> changed_;  // queues whose jobs changed since the last cycle
+  std::array<QueueId, 3> next_claimer_{};
+  std::vector<QueueId> young_;  // queues with a job that may not yet cause evictions
+  bool min_runtimes_ = false;   // some queue protects its young jobs
   std::map<WorkerRef, Cause> causes_;
   std::vector<JobId> touched_;  // jobs whose place in the waiting index may have changed
   std::vector<std::pair<WorkerRef, BankId>> hints_;
@@ -90,14 +104,16 @@ Plan Scheduler::Steps::Run(std::int64_t now_ms) {
   plan_ = Plan{};
   causes_.clear();
   hints_.clear();
+  young_.clear();
   cluster_.ForgetLog();
   cluster_.DivideShares();
   const auto moves = cluster_.moves(), steps = placement_.steps();
   KeepPromises();
   Allocate();
-  cluster_.UnsettleIfRoomIsLeft();
+  cluster_.Unsettle();
   budget_ = policy.search_budget + kBudgetPerChange * (cluster_.moves() - moves);
   search_.BeginCycle(now_ms);
+  cluster_.TakeChangedQueues(changed_);
   if (policy.shrink) Claim(Step::kShrink);
   if (policy.consolidate) Consolidate();
   if (policy.reclaim) Claim(Step::kReclaim);
@@ -180,19 +196,23 @@ bool Scheduler::Steps::RoomAfterMoves(const JobClass& job_class) const {
 
 void Scheduler::Steps::Consolidate() {
   std::vector<ClassId> tried;
-  lanes_.Open([this](ClassId id) {
-    return cluster_.UnsettledClass(id) && RoomAfterMoves(cluster_.job_class(id)) &&
-           Enough(id, Mode::kEmptied);
+  std::size_t opened = 0;
+  lanes_.Open([&](ClassId id) {
+    if (!cluster_.UnsettledClass(id) || opened == kConsolidatedPerCycle) return false;
+    const bool may = RoomAfterMoves(cluster_.job_class(id)) && Enough(id, Mode::kEmptied);
+    opened += may ? 1 : 0;
+    return may;
   });
+  std::int64_t budget = budget_ / 4;
   while (const auto next = lanes_.Next()) {
-    if (budget_ <= 0) {
+    if (budget <= 0) {
       plan_.complete = false;
       break;
     }
     const auto before = cluster_.moves() + placement_.steps();
     const bool placed = RoomAfterMoves(cluster_.job_class(next->job_class)) &&
                         ConsolidateNext(next->job);
-    budget_ -= cluster_.moves() + placement_.steps() - before;
+    if (!placed) budget -= cluster_.moves() + placement_.steps() - before;
     if (placed) {
       touched_.push_back(next->job);
       lanes_.Served(cluster_.job(next->job));
@@ -236,16 +256,29 @@ bool Scheduler::Steps::MayClaim(Step step, QueueId id, const Vec& cost,
   return true;
 }
 
-// The queues in which somebody may claim something in this step.
+// The queues in which somebody may claim something in this step: those that changed, and of the others
+// whose verdict is open as many as one cycle can afford, going round.
 void Scheduler::Steps::ListClaimers(Step step) {
   claimers_.clear();
   const auto& queues = cluster_.queues();
-  for (QueueId q = 1; q < queues.size(); ++q) {
+  const auto may_claim = [&](QueueId q) {
     const auto* priorities = cluster_.waiting().PrioritiesIn(q);
-    if (priorities == nullptr || priorities->empty()) continue;
-    if (!MayClaim(step, q, Vec{}, -priorities->begin()->first)) continue;
-    const bool time_matters = queues.spec(q).preempt_min_runtime_ms > 0 || queues[q].limited;
-    if (step == Step::kPreempt && !cluster_.Unsettled(q) && !time_matters) continue;
+    return cluster_.Unsettled(q, step) && priorities != nullptr && !priorities->empty() &&
+           MayClaim(step, q, Vec{}, -priorities->begin()->first);
+  };
+  std::copy_if(changed_.begin(), changed_.end(), std::back_inserter(claimers_), may_claim);
+  const auto changed = claimers_.size();
+  QueueId& next = next_claimer_[static_cast<std::size_t>(step)];
+  const auto count = static_cast<QueueId>(queues.size());
+  for (QueueId i = 0; i < count; ++i) {
+    const QueueId q = (next + i) % count;
+    if (q == 0 || !may_claim(q)) continue;
+    if (std::binary_search(changed_.begin(), changed_.end(), q)) continue;
+    if (claimers_.size() - changed == kClaimersPerCycle) {
+      next = q;
+      plan_.complete = false;
+      break;
+    }
     claimers_.push_back(q);
   }
 }
@@ -254,9 +287,9 @@ void Scheduler::Steps::Claim(Step step) {
   ListClaimers(step);
   if (claimers_.empty()) return;
   lanes_.Open(claimers_, [&](const Bucket& bucket) {
-    const Vec& cost = cluster_.job_class(bucket.job_class).cost;
-    return MayClaim(step, bucket.queue, cost, -bucket.waiters()[0].key.minus_priority) &&
-           search_.AnyVictims(step, bucket.queue, cost) &&
+    const JobClass& asks = cluster_.job_class(bucket.job_class);
+    return MayClaim(step, bucket.queue, asks.cost, -bucket.waiters()[0].key.minus_priority) &&
+           search_.AnyVictims(step, bucket.queue, asks.cost) &&
            Enough(bucket.job_class, Mode::kEmptied);
   });
   while (const auto next = lanes_.Next()) {
@@ -273,18 +306,28 @@ void Scheduler::Steps::Claim(Step step) {
       lanes_.SkipJob();
     }
   }
-  if (step == Step::kPreempt && plan_.complete) {
-    for (const QueueId queue : claimers_) cluster_.Settle(queue);
+  for (const QueueId queue : claimers_) {
+    if (lanes_.Exhausted(queue) && !VerdictMayAge(queue)) cluster_.Settle(queue, step);
   }
   RefreshTouched();
+}
+
+// Verdicts that time or other queues alone can overturn are not kept.
+bool Scheduler::Steps::VerdictMayAge(QueueId queue) const {
+  return min_runtimes_ || cluster_.queues()[queue].limited ||
+         std::find(young_.begin(), young_.end(), queue) != young_.end();
 }
 
 bool Scheduler::Steps::ClaimNext(Step step, JobId id) {
   placement_.NextPieces(id, pieces_);
   const JobState& job = cluster_.job(id);
   if (step == Step::kShrink && job.Satisfied()) return false;
+  if (TooYoung(job)) {
+    young_.push_back(job.queue);
+    return false;
+  }
   for (const auto& piece : pieces_) {
-    if (!MayClaim(step, job.queue, piece.cost, job.priority) || TooYoung(job)) continue;
+    if (!MayClaim(step, job.queue, piece.cost, job.priority)) continue;
     // Room that victims of an earlier claim leave behind costs nobody anything.
     if (WithinBounds(job, piece) && placement_.MayFit(piece, Mode::kFuture) &&
         placement_.Place(piece, Mode::kFuture)) {
@@ -376,13 +419,13 @@ void Scheduler::Steps::Conclude() {
   for (const auto& [ref, before] : changes_) {
     const Place now = cluster_.worker(ref).place;
     if (now == before) continue;
+    touched_.push_back(ref.job);
     if (before.state == WorkerState::kRunning) {
       ConcludeVictim(ref, before, now);
     } else if (now.state == WorkerState::kRunning) {
       ConcludeStart(ref, before, now);
     }
   }
-  for (const auto& [ref, before] : changes_) touched_.push_back(ref.job);
   RefreshTouched();
   cluster_.SetHints(hints_);
   cluster_.ForgetLog();

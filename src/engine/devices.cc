@@ -20,7 +20,8 @@ std::uint64_t Lowest(std::uint64_t mask, std::uint32_t count) {
 
 class Chooser {
  public:
-  Chooser(const DeviceLayout& layout, bool gang) : layout_(layout), gang_(gang) {}
+  Chooser(const DeviceLayout& layout, const DeviceRules& rules)
+      : layout_(layout), rules_(rules) {}
 
   std::uint64_t Choose(std::uint64_t candidates, std::uint32_t count, std::size_t kind) const {
     if (Count(candidates) == count) return candidates;
@@ -43,7 +44,7 @@ class Chooser {
     for (const auto part : layout_.parts[kind]) {
       const auto here = part & candidates;
       if (Count(here) < count) continue;
-      if (best == 0 || Count(here) < Count(best) ||
+      if (best == 0 || (rules_.spare_islands && Count(here) < Count(best)) ||
           (Count(here) == Count(best) && NicMatches(here) && !NicMatches(best))) {
         best = here;
       }
@@ -51,7 +52,9 @@ class Chooser {
     return best;
   }
 
-  bool NicMatches(std::uint64_t part) const { return ((part & layout_.near_nic) != 0) == gang_; }
+  bool NicMatches(std::uint64_t part) const {
+    return rules_.near_nic && ((part & layout_.near_nic) != 0) == rules_.gang;
+  }
 
   // No part is large enough: as few of the widest parts as possible, fullest first.
   std::uint64_t Span(std::size_t kind, std::uint64_t candidates, std::uint32_t count) const {
@@ -71,7 +74,7 @@ class Chooser {
   }
 
   const DeviceLayout& layout_;
-  bool gang_;
+  DeviceRules rules_;
 };
 
 }  // namespace
@@ -96,9 +99,25 @@ DeviceLayout DeviceLayout::Of(const model::Node& node) {
 }
 
 std::uint64_t ChooseDevices(const DeviceLayout& layout, std::uint64_t candidates,
-                            std::uint32_t count, bool gang) {
-  if (layout.flat) return Lowest(candidates, count);
-  return Chooser(layout, gang).Choose(candidates, count, 0);
+                            std::uint32_t count, const DeviceRules& rules) {
+  if (layout.flat || !rules.links) return Lowest(candidates, count);
+  return Chooser(layout, rules).Choose(candidates, count, 0);
+}
+
+std::uint32_t BreakageOf(const DeviceLayout& layout, std::uint64_t candidates,
+                         std::uint64_t chosen) {
+  const auto distance = static_cast<std::uint32_t>(LinkDistance(layout, chosen));
+  std::uint32_t left = 0;
+  for (const auto& parts : layout.parts) {
+    bool found = false;
+    for (const auto part : parts) {
+      if ((chosen & ~part) != 0) continue;
+      left = Count(part & candidates) - Count(chosen);
+      found = true;
+    }
+    if (found) break;
+  }
+  return distance * 64 + left;
 }
 
 int LinkDistance(const DeviceLayout& layout, std::uint64_t devices) {

@@ -25,9 +25,21 @@ struct DeviceLayout {
   static DeviceLayout Of(const model::Node& node);
 };
 
+struct DeviceRules {
+  bool links = true;          // closely linked GPUs; else the lowest
+  bool spare_islands = true;  // the part with the fewest GPUs left; else the first
+  bool near_nic = true;       // NICs break ties
+  bool gang = false;          // the worker talks to others
+};
+
 // `count` of `candidates`, which hold at least that many.
 std::uint64_t ChooseDevices(const DeviceLayout& layout, std::uint64_t candidates,
-                            std::uint32_t count, bool gang);
+                            std::uint32_t count, const DeviceRules& rules);
+
+// How much a choice hurts, to compare nodes that are equally full: first by link distance, then by
+// the GPUs that are left in the part which it breaks.
+std::uint32_t BreakageOf(const DeviceLayout& layout, std::uint64_t candidates,
+                         std::uint64_t chosen);
 
 // 0: one GPU or one island, 1: one switch, 2: one socket, 3: across.
 int LinkDistance(const DeviceLayout& layout, std::uint64_t devices);

@@ -38,6 +38,8 @@ class Lanes {
   void SkipJob();                    // could not be served, nor can its equals in this queue
   void SkipClass();                  // nobody of its class can be served any more
 
+  bool Exhausted(QueueId queue) const { return lanes_[queue].entries.empty(); }
+
  private:
   struct Entry {  // one bucket, or with bucket == kNone a job that came back
     std::uint32_t bucket = kNone;

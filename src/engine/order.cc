@@ -24,17 +24,17 @@ Saturation SaturationOf(const QueueState& queue, const Vec& held, const Vec& add
   return most;
 }
 
-QueueRank RankOf(const QueueTable& queues, QueueId id, const Vec& adds) {
+QueueRank RankOf(const QueueTable& queues, QueueId id, const Vec& held, const Vec& adds) {
   const QueueState& queue = queues[id];
   QueueRank rank;
   for (std::size_t d = 0; d < queues.dims(); ++d) {
-    rank.over_share |= queue.held[d] > queue.share[d];
-    rank.over_quota |= queue.held[d] + adds[d] > queue.guaranteed[d];
+    rank.over_share |= held[d] > queue.share[d];
+    rank.over_quota |= held[d] + adds[d] > queue.guaranteed[d];
     rank.takes_of_nothing |= adds[d] > 0 && queue.entitled[d] == 0;
   }
   rank.minus_priority = -queue.priority;
-  rank.with = SaturationOf(queue, queue.held, adds, queues.dims());
-  rank.without = SaturationOf(queue, queue.held, Vec{}, queues.dims());
+  rank.with = SaturationOf(queue, held, adds, queues.dims());
+  rank.without = SaturationOf(queue, held, Vec{}, queues.dims());
   rank.entitled = queue.entitled[kGpuDim];
   rank.created_order = queue.created_order;
   rank.id = id;
@@ -89,7 +89,7 @@ void QueueOrder::Update(QueueId id) {
     if (q != id && offers) seat.next = seats_[seat.heap[0]].next;
     const bool seated = seat.position < heap.size() && heap[seat.position] == q;
     if (offers) {
-      seat.rank = RankOf(queues_, q, seat.next);
+      seat.rank = RankOf(queues_, q, queues_[q].held, seat.next);
       if (!seated) {
         heap.push_back(q);
         seat.position = static_cast<std::uint32_t>(heap.size() - 1);

@@ -34,7 +34,7 @@ struct QueueRank {
   std::int64_t created_order = 0;
   QueueId id = kNone;
 };
-QueueRank RankOf(const QueueTable& queues, QueueId id, const Vec& adds);
+QueueRank RankOf(const QueueTable& queues, QueueId id, const Vec& held, const Vec& adds);
 bool ServedBefore(const QueueRank& a, const QueueRank& b);
 
 class QueueOrder {

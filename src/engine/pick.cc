@@ -1,8 +1,10 @@
 // Placement, second half: which bank of GPUs a worker goes to.
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "base/units.h"
+#include "engine/fragmentation.h"
 #include "engine/placement.h"
 
 namespace muster::engine {
@@ -12,6 +14,9 @@ using model::GpuKind;
 namespace {
 
 constexpr std::size_t kSmallScope = 64;   // nodes that are looked at one by one
+constexpr std::size_t kEquallyFull = 4;    // banks whose links are compared
+constexpr std::size_t kShareBanks = 8;     // banks that are compared for a share
+constexpr std::size_t kShareLooks = 16;    // banks of one room class that are looked at for it
 constexpr std::size_t kNearlyFitting = 8;  // banks a GPU type offers to those who make room
 
 }  // namespace
@@ -49,22 +54,47 @@ bool Placement::TypeAllowed(JobId id, const Shape& shape, TypeId type) const {
   return true;
 }
 
+DeviceRules Placement::RulesFor(JobId job) const {
+  const Policy& policy = cluster_.policy();
+  return {policy.link_distance, policy.spare_islands, policy.near_nic,
+          cluster_.job(job).workers.size() > 1};
+}
+
 // The bank with the fewest unoccupied GPUs that takes `together` workers; failing that, the one
-// that takes the most of them. GPU types in the order of preference.
+// that takes the most of them. GPU types in the order of preference; among equally full banks the
+// one whose GPUs are closer, then the one where a smaller part is broken.
 BankId Placement::PickWhole(WorkerRef ref, const Shape& shape, std::uint32_t together, Mode mode) {
   const auto& nodes = cluster_.nodes();
   const auto each = static_cast<std::uint32_t>(shape.spec.request.gpu.devices);
   const auto most = nodes.max_devices();
   const auto ranks = std::max<std::size_t>(1, shape.spec.gpu_types.size());
+  const DeviceRules rules = RulesFor(ref.job);
+  const auto breakage = [&](BankId b, std::uint32_t count) -> std::uint32_t {
+    const Bank& bank = nodes.bank(b);
+    const auto& layout = nodes.layout(bank.node);
+    if (layout.flat || !rules.links || !rules.spare_islands) return 0;
+    const auto open = bank.unoccupied[static_cast<std::size_t>(mode)];
+    const auto all = std::min(count / each, together) * each;
+    return BreakageOf(layout, open, ChooseDevices(layout, open, all, rules));
+  };
   const auto look = [&](std::uint32_t count, std::uint32_t rank) -> BankId {
+    BankId best = kNone;
+    std::uint32_t least = 0;
+    std::size_t compared = 0;
     for (TypeId type = 0; type < nodes.type_count(); ++type) {
       if (shape.type_rank[type] != rank || !TypeAllowed(ref.job, shape, type)) continue;
       const Bits& banks = nodes.WithUnoccupied(type, count, mode);
       for (BankId b = banks.Next(0); b != kNone; b = banks.Next(b + 1)) {
-        if (Fits(shape, b, mode)) return b;
+        if (!Fits(shape, b, mode)) continue;
+        const auto here = breakage(b, count);
+        if (best == kNone || here < least) {
+          best = b;
+          least = here;
+        }
+        if (least == 0 || ++compared == kEquallyFull) return best;
       }
     }
-    return kNone;
+    return best;
   };
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     const auto wanted = std::min(most, each * together);
@@ -78,7 +108,46 @@ BankId Placement::PickWhole(WorkerRef ref, const Shape& shape, std::uint32_t tog
   return kNone;
 }
 
-// A shared GPU with the least room that is enough; failing that, a new GPU on the fullest node.
+// Of a few banks with room, tightest first, the one where the share strands the least.
+BankId Placement::PickLeastStranding(WorkerRef ref, const Shape& shape, std::uint32_t rank,
+                                     Mode mode) {
+  const auto& nodes = cluster_.nodes();
+  BankId best = kNone;
+  std::int64_t least = 0;
+  std::size_t compared = 0;
+  const auto look = [&](const Bits& banks, std::size_t most) {
+    std::size_t looks = 0, found = 0;
+    for (BankId b = banks.Next(0); b != kNone && found < most && looks < kShareLooks;
+         b = banks.Next(b + 1), ++looks) {
+      if (!Fits(shape, b, mode)) continue;
+      const SharedChoice choice = ChooseShared(ref, shape, b, mode);
+      if (choice.devices == 0) continue;
+      ++found;
+      ++compared;
+      if (best != kNone && choice.growth >= least) continue;
+      best = b;
+      least = choice.growth;
+    }
+  };
+  const auto& gpu = shape.spec.request.gpu;
+  const auto first_class =
+      gpu.kind == GpuKind::kShare ? NodeTable::RoomClass(gpu.share_milli, kMilli) : 1;
+  for (TypeId type = 0; type < nodes.type_count(); ++type) {
+    if (shape.type_rank[type] != rank || !TypeAllowed(ref.job, shape, type)) continue;
+    for (auto room = first_class; room <= NodeTable::kRoomClasses; ++room) {
+      if (compared < kShareBanks) look(nodes.WithRoom(type, room, mode), 2);
+    }
+    const auto before = compared;
+    for (std::uint32_t count = 1; count <= nodes.max_devices(); ++count) {
+      if (compared < before + 2) look(nodes.WithUnoccupied(type, count, mode), 1);
+    }
+  }
+  return best;
+}
+
+// With the policy's fragmentation measure where the share strands the least. Else, and where that
+// finds nothing: a shared GPU with the least room that is enough; failing that, a new GPU on the
+// fullest node.
 BankId Placement::PickShared(WorkerRef ref, const Shape& shape, Mode mode) {
   const auto& nodes = cluster_.nodes();
   const auto& gpu = shape.spec.request.gpu;
@@ -87,11 +156,15 @@ BankId Placement::PickShared(WorkerRef ref, const Shape& shape, Mode mode) {
       gpu.kind == GpuKind::kShare ? NodeTable::RoomClass(gpu.share_milli, kMilli) : 1;
   const auto look = [&](const Bits& banks) -> BankId {
     for (BankId b = banks.Next(0); b != kNone; b = banks.Next(b + 1)) {
-      if (Fits(shape, b, mode) && SharedDevices(ref, shape, b, mode) != 0) return b;
+      if (Fits(shape, b, mode) && ChooseShared(ref, shape, b, mode).devices != 0) return b;
     }
     return kNone;
   };
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    if (cluster_.policy().share_by_fragmentation) {
+      const BankId found = PickLeastStranding(ref, shape, rank, mode);
+      if (found != kNone) return found;
+    }
     for (std::uint32_t room = first_class; room <= NodeTable::kRoomClasses; ++room) {
       for (TypeId type = 0; type < nodes.type_count(); ++type) {
         if (shape.type_rank[type] != rank || !TypeAllowed(ref.job, shape, type)) continue;
@@ -127,7 +200,7 @@ BankId Placement::PickNear(WorkerRef ref, std::uint32_t together, Mode mode) {
   const auto& gpu = shape.spec.request.gpu;
   const Scope& narrowest = scopes_.back();
   const auto& domain = cluster_.topology().level(narrowest.level).domains[narrowest.domain];
-  using Rank = std::array<std::int64_t, 4>;
+  using Rank = std::array<std::int64_t, 5>;
   Rank best_rank{};
   BankId best = kNone;
   for (const NodeId node : domain.nodes) {
@@ -139,17 +212,17 @@ BankId Placement::PickNear(WorkerRef ref, std::uint32_t together, Mode mode) {
       const std::int64_t free = std::popcount(open);
       Rank rank{};
       if (gpu.kind == GpuKind::kNone || gpu.devices == 0) {
-        rank = {0, state.device_count > 0 ? 1 : 0, nodes.HostFree(node, kHostCpu, mode), b};
+        rank = {0, 0, state.device_count > 0 ? 1 : 0, nodes.HostFree(node, kHostCpu, mode), b};
       } else if (gpu.kind == GpuKind::kWhole) {
         const auto slots = free / gpu.devices;
         if (slots == 0) continue;
         const bool all = slots >= together;
-        rank = {shape.type_rank[bank.type], all ? 0 : -slots, free, b};
+        rank = {shape.type_rank[bank.type], 0, all ? 0 : -slots, free, b};
       } else {
-        const auto devices = SharedDevices(ref, shape, b, mode);
-        if (devices == 0) continue;
-        const bool opens = (devices & open) != 0;
-        rank = {shape.type_rank[bank.type], opens ? 1 : 0,
+        const SharedChoice choice = ChooseShared(ref, shape, b, mode);
+        if (choice.devices == 0) continue;
+        const bool opens = (choice.devices & open) != 0;
+        rank = {shape.type_rank[bank.type], choice.growth, opens ? 1 : 0,
                 opens ? free : bank.max_room[static_cast<std::size_t>(mode)], b};
       }
       if (best == kNone || rank < best_rank) {
@@ -161,13 +234,11 @@ BankId Placement::PickNear(WorkerRef ref, std::uint32_t together, Mode mode) {
   return best;
 }
 
-// Banks on which little is missing: those with the most unoccupied GPUs or the most free cores.
 void Placement::ListNearlyFitting(WorkerRef ref, Mode mode, std::vector<BankId>& out) const {
   const auto& nodes = cluster_.nodes();
   const Shape& shape = cluster_.shapes()[cluster_.worker(ref).shape];
   const auto add = [&](BankId b) {
     if (cluster_.shapes().SlotsOn(shape, b, Mode::kEmptied) == 0) return false;
-    if (!InScope(nodes.bank(b).node)) return false;
     if (std::find(out.begin(), out.end(), b) == out.end()) out.push_back(b);
     return true;
   };
@@ -194,14 +265,15 @@ void Placement::ListNearlyFitting(WorkerRef ref, Mode mode, std::vector<BankId>&
   }
 }
 
-// The devices a share goes to on this bank: occupied ones with the least room first, then new ones.
-// A device with another worker of the same job is left out unless the job allows it.
-std::uint64_t Placement::SharedDevices(WorkerRef ref, const Shape& shape, BankId id,
-                                       Mode mode) const {
+// The devices a share goes to on this bank: those where it strands the least if the policy says so,
+// then occupied ones with the least room first, then new ones. A device with another worker of the
+// same job is left out unless the job allows it.
+Placement::SharedChoice Placement::ChooseShared(WorkerRef ref, const Shape& shape, BankId id,
+                                                Mode mode) {
   const auto& nodes = cluster_.nodes();
   const Bank& bank = nodes.bank(id);
   const auto units = cluster_.shapes().UnitsOn(shape, bank);
-  if (units > bank.memory || bank.memory <= 0) return 0;
+  if (units > bank.memory || bank.memory <= 0) return {};
   std::uint64_t usable = bank.mask & ScopeDevices(bank.node);
   if (!shape.spec.same_device) {
     for (const auto& other : cluster_.job(ref.job).workers) {
@@ -209,20 +281,33 @@ std::uint64_t Placement::SharedDevices(WorkerRef ref, const Shape& shape, BankId
     }
   }
   const auto open = bank.unoccupied[static_cast<std::size_t>(mode)];
-  std::uint64_t chosen = 0;
+  std::optional<BankFragmentation> measure;
+  if (cluster_.policy().share_by_fragmentation) {
+    measure.emplace(nodes, cluster_.shapes(), id, mode);
+  }
+  SharedChoice chosen;
   for (int i = 0; i < shape.spec.request.gpu.devices; ++i) {
-    std::uint64_t best = 0;
-    std::int64_t best_room = 0;
-    for (std::uint64_t rest = usable & ~open & ~chosen; rest != 0; rest &= rest - 1) {
+    std::uint32_t best = kNone;
+    std::pair<std::int64_t, std::int64_t> least;  // growth, room; an unoccupied GPU has the most
+    const auto offer = [&](std::uint32_t index, std::int64_t room) {
+      if (best != kNone && !measure && room >= least.second) return;
+      if (best != kNone && room == least.second) return;
+      const std::pair rank{measure ? measure->Growth(shape, index) : 0, room};
+      if (best != kNone && rank >= least) return;
+      best = index;
+      least = rank;
+    };
+    for (auto rest = usable & ~open & ~chosen.devices; rest != 0; rest &= rest - 1) {
       const auto index = static_cast<std::uint32_t>(std::countr_zero(rest));
       const auto room = nodes.Room(id, index, mode);
-      if (room < std::max<std::int64_t>(1, units) || (best != 0 && room >= best_room)) continue;
-      best = 1ULL << index;
-      best_room = room;
+      if (room >= std::max<std::int64_t>(1, units)) offer(index, room);
     }
-    if (best == 0) best = usable & open & ~chosen & (~(usable & open & ~chosen) + 1);
-    if (best == 0) return 0;
-    chosen |= best;
+    const auto fresh = usable & open & ~chosen.devices;
+    if (fresh != 0) offer(static_cast<std::uint32_t>(std::countr_zero(fresh)), kUnlimited);
+    if (best == kNone) return {};
+    chosen.devices |= 1ULL << best;
+    chosen.growth += least.first;
+    if (measure) measure->Take(shape, best);
   }
   return chosen;
 }

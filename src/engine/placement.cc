@@ -55,6 +55,7 @@ void Placement::NextPieces(JobId id, std::vector<Piece>& out) const {
     out.push_back(std::move(piece));
     return;
   }
+  if (!cluster_.policy().grow) return;
   std::vector<std::pair<std::uint32_t, ShapeId>> seen;  // one try for each group and shape
   for (std::uint32_t i = 0; i < job.workers.size(); ++i) {
     const Worker& worker = job.workers[i];
@@ -136,20 +137,32 @@ bool Placement::PlacePiece(const Piece& piece, Mode mode) {
   return placed;
 }
 
-// A node that the group already stands on, which its required domain must contain.
-NodeId Placement::Anchor(const JobState& job, std::uint32_t group) const {
+// A place that the group already has, which its required domain must contain; nullptr: none.
+const engine::Place* Placement::Anchor(const JobState& job, std::uint32_t group) const {
   const GroupState& state = job.groups[group];
   if (!state.leaf) {
     for (const auto child : state.children) {
-      if (const NodeId node = Anchor(job, child); node != kNone) return node;
+      if (const auto* place = Anchor(job, child); place != nullptr) return place;
     }
-    return kNone;
+    return nullptr;
   }
   for (std::uint32_t i = 0; i < state.worker_count; ++i) {
     const auto& place = job.workers[state.first_worker + i].place;
-    if (place.Holds()) return cluster_.nodes().bank(place.bank).node;
+    if (place.Holds()) return &place;
   }
-  return kNone;
+  return nullptr;
+}
+
+// The domain of the level that the place lies in; kNone: in none.
+DomainId Placement::DomainOf(LevelId level_id, const engine::Place& place) const {
+  const Level& level = cluster_.topology().level(level_id);
+  const NodeId node = cluster_.nodes().bank(place.bank).node;
+  DomainId domain = level.domain_of[node];
+  if (!level.below_node || domain == kNone) return domain;
+  while ((level.domains[domain].devices & place.devices) == 0) {
+    if (++domain >= level.domains.size() || level.domains[domain].nodes[0] != node) return kNone;
+  }
+  return domain;
 }
 
 bool Placement::Holds(LevelId level_id, DomainId domain, NodeId node) const {
@@ -178,12 +191,13 @@ void Placement::ListCandidates(JobId id, std::uint32_t group, LevelId level_id, 
   const JobState& job = cluster_.job(id);
   const Level& level = cluster_.topology().level(level_id);
   Piece need;
-  const NodeId anchor = Anchor(job, group);
-  if (!Collect(job, group, need) && anchor == kNone) return;
+  const auto* anchor = Anchor(job, group);
+  if (!Collect(job, group, need) && anchor == nullptr) return;
+  const DomainId stays = anchor == nullptr ? kNone : DomainOf(level_id, *anchor);
   std::vector<std::pair<std::int64_t, DomainId>> found;
   for (DomainId d = 0; d < level.domains.size(); ++d) {
     const NodeId first = level.domains[d].nodes[0];
-    if (!InScope(first) || (anchor != kNone && !Holds(level_id, d, anchor))) continue;
+    if (!InScope(first) || (anchor != nullptr && d != stays)) continue;
     std::int64_t slots = 0;
     if (level.below_node) {
       const BankId bank = cluster_.nodes().BankOfDevices(first, level.domains[d].devices);
@@ -296,11 +310,11 @@ bool Placement::PlaceSingle(JobId id, std::uint32_t worker, Mode mode) {
   for (std::uint32_t g = job.workers[worker].group; g != kNone; g = job.groups[g].parent) {
     const Wish& wish = job.groups[g].wish;
     if (wish.missing) return false;
-    const NodeId anchor = Anchor(job, g);
-    if (anchor == kNone) continue;
+    const auto* anchor = Anchor(job, g);
+    if (anchor == nullptr) continue;
     for (const LevelId level : {wish.require, wish.prefer}) {
       if (level == kNone) continue;
-      const DomainId domain = cluster_.topology().level(level).domain_of[anchor];
+      const DomainId domain = DomainOf(level, *anchor);
       if (domain == kNone) continue;
       (level == wish.require ? scopes_ : preferred).push_back({level, domain});
     }
@@ -318,25 +332,27 @@ bool Placement::PlaceSingle(JobId id, std::uint32_t worker, Mode mode) {
 
 bool Placement::PlaceWorker(WorkerRef ref, std::uint32_t together, Mode mode) {
   const BankId hint = cluster_.worker(ref).hint;
-  if (hint != kNone && TryOn(ref, hint, mode)) return true;
+  if (hint != kNone && TryOn(ref, hint, together, mode)) return true;
   const BankId bank = PickBank(ref, together, mode);
-  if (bank != kNone) return TryOn(ref, bank, mode);
+  if (bank != kNone) return TryOn(ref, bank, together, mode);
   return maker_ != nullptr && !leavers_ && PlaceInMadeRoom(ref, mode);
 }
 
 bool Placement::PlaceInMadeRoom(WorkerRef ref, Mode mode) {
-  std::vector<BankId> candidates;
-  ListNearlyFitting(ref, mode, candidates);
+  std::vector<BankId> banks;
+  maker_->ListBanks(ref, banks);
+  std::erase_if(banks, [&](BankId b) { return !InScope(cluster_.nodes().bank(b).node); });
   for (std::size_t turn = 0;; ++turn) {
     const auto mark = cluster_.mark();
-    const BankId bank = maker_->MakeRoom(ref, candidates, turn);
+    const BankId bank = maker_->MakeRoom(ref, banks, turn);
     if (bank == kNone) return false;
-    if (TryOn(ref, bank, mode) && maker_->Settle()) return true;
+    if (TryOn(ref, bank, 1, mode) && maker_->Settle()) return true;
     cluster_.RollbackTo(mark);
   }
 }
 
-bool Placement::TryOn(WorkerRef ref, BankId id, Mode mode) {
+// `together` equal workers are to come here if they fit: they take GPUs that are close as a whole.
+bool Placement::TryOn(WorkerRef ref, BankId id, std::uint32_t together, Mode mode) {
   const Worker& worker = cluster_.worker(ref);
   const Shape& shape = cluster_.shapes()[worker.shape];
   const Bank& bank = cluster_.nodes().bank(id);
@@ -353,11 +369,15 @@ bool Placement::TryOn(WorkerRef ref, BankId id, Mode mode) {
   const auto count = static_cast<std::uint32_t>(gpu.devices);
   if (gpu.kind == GpuKind::kWhole && count > 0) {
     const auto free = bank.unoccupied[static_cast<std::size_t>(mode)] & ScopeDevices(bank.node);
-    if (static_cast<std::uint32_t>(std::popcount(free)) < count) return false;
-    const bool gang = cluster_.job(ref.job).workers.size() > 1;
-    place.devices = ChooseDevices(cluster_.nodes().layout(bank.node), free, count, gang);
+    const auto slots = static_cast<std::uint32_t>(std::popcount(free)) / count;
+    if (slots == 0) return false;
+    const auto& layout = cluster_.nodes().layout(bank.node);
+    const DeviceRules rules = RulesFor(ref.job);
+    const auto all = std::min(slots, together) * count;
+    place.devices = ChooseDevices(layout, free, all, rules);
+    if (all > count) place.devices = ChooseDevices(layout, place.devices, count, rules);
   } else if (gpu.kind != GpuKind::kNone && count > 0) {
-    place.devices = SharedDevices(ref, shape, id, mode);
+    place.devices = ChooseShared(ref, shape, id, mode).devices;
     if (place.devices == 0) return false;
   }
   cluster_.Move(ref, place);

@@ -21,14 +21,16 @@ struct Piece {
   Vec cost;
 };
 
-// Makes room where there is none; see Consolidation.
+// Makes room where there is none: by moving others (Consolidation) or by asking them to leave (Search).
 class RoomMaker {
  public:
   virtual ~RoomMaker() = default;
+  // The banks on which it might make room for the worker, each worth a closer look.
+  virtual void ListBanks(WorkerRef ref, std::vector<BankId>& out) = 0;
   // Frees room for the worker on one of the banks, the best in turn 0, the next in turn 1, and says
   // on which; kNone: no more banks, nothing has changed.
-  virtual BankId MakeRoom(WorkerRef ref, const std::vector<BankId>& candidates, std::size_t turn) = 0;
-  // The worker has taken that room: finds other places for those who left it. False: there are none.
+  virtual BankId MakeRoom(WorkerRef ref, const std::vector<BankId>& banks, std::size_t turn) = 0;
+  // The worker has taken that room. False: those who left it needed other places and found none.
   virtual bool Settle() = 0;
 };
 
@@ -52,6 +54,8 @@ class Placement {
   // Whether slot counts allow the piece at all; cheap, errs towards true.
   bool MayFit(const Piece& piece, Mode mode);
 
+  // Banks on which little is missing for the worker: the most unoccupied GPUs, the most free cores.
+  void ListNearlyFitting(WorkerRef ref, Mode mode, std::vector<BankId>& out) const;
   // From now on asks `maker` where no room is left; nullptr: nobody.
   void AskForRoom(RoomMaker* maker) { maker_ = maker; }
 
@@ -73,13 +77,13 @@ class Placement {
   bool PlaceLeaf(JobId id, const std::vector<std::uint32_t>& workers, Mode mode);
   bool PlaceSingle(JobId id, std::uint32_t worker, Mode mode);
   bool PlaceWorker(WorkerRef ref, std::uint32_t together, Mode mode);
-  bool TryOn(WorkerRef ref, BankId bank, Mode mode);
+  bool TryOn(WorkerRef ref, BankId bank, std::uint32_t together, Mode mode);
   bool PlaceInMadeRoom(WorkerRef ref, Mode mode);
-  void ListNearlyFitting(WorkerRef ref, Mode mode, std::vector<BankId>& out) const;
 
   void ListCandidates(JobId id, std::uint32_t group, LevelId level, Mode mode,
                       std::vector<DomainId>& out);
-  NodeId Anchor(const JobState& job, std::uint32_t group) const;
+  const engine::Place* Anchor(const JobState& job, std::uint32_t group) const;
+  DomainId DomainOf(LevelId level, const engine::Place& place) const;
   bool InScope(NodeId node) const;
   std::uint64_t ScopeDevices(NodeId node) const;
   bool Holds(LevelId level, DomainId domain, NodeId node) const;
@@ -91,7 +95,14 @@ class Placement {
   BankId PickNear(WorkerRef ref, std::uint32_t together, Mode mode);  // small scopes: look at all
   bool Fits(const Shape& shape, BankId bank, Mode mode) const;
   bool TypeAllowed(JobId job, const Shape& shape, TypeId type) const;
-  std::uint64_t SharedDevices(WorkerRef ref, const Shape& shape, BankId bank, Mode mode) const;
+  // GPUs for a share, and by how much taking them strands the rest; no GPUs: it does not fit.
+  struct SharedChoice {
+    std::uint64_t devices = 0;
+    std::int64_t growth = 0;
+  };
+  SharedChoice ChooseShared(WorkerRef ref, const Shape& shape, BankId bank, Mode mode);
+  BankId PickLeastStranding(WorkerRef ref, const Shape& shape, std::uint32_t rank, Mode mode);
+  DeviceRules RulesFor(JobId job) const;
 
   bool Waits(const Worker& worker) const {
     return worker.place.state == WorkerState::kPending &&

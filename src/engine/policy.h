@@ -22,10 +22,27 @@ struct Policy {
   bool victims_may_move = true;        // a victim that fits elsewhere is moved, not paused
   bool compare_lost_work = true;       // victims by lost GPU-seconds where known on both sides
   bool share_by_fragmentation = true;  // shares go where they strand the least (FGD)
+  bool grow = true;                    // step 6: elastic workers above the minimum start
+  bool keep_promises = true;           // room that victims were asked to leave goes to its claimer
+  bool gpu_type_wishes = true;         // roles name GPU types in the order of preference
+  bool quota_by_type = true;           // quotas, limits and weights of GPU types count
+  bool confinement = true;             // queues and kinds of job keep to GPU types and labels
+  bool topology_wishes = true;         // groups require or prefer a level
+  bool link_distance = true;           // GPUs of a worker by NVLink, PCIe switch and socket
+  bool spare_islands = true;           // small workers take the part of a node that is broken most
+  bool near_nic = true;                // gangs take a part with a NIC, single workers leave it
+  bool members_apart = true;           // shares of one gang on different GPUs unless it says so
+  bool fixed_work = true;     // work that is not preemptible is no victim and stays inside quotas
+  bool fixed_builds = true;   // build work is never preemptible, whatever it says
+  bool limits = true;         // of queues, at every level
+  bool queue_priority = true;          // bands of priority between sibling queues
+  bool min_runtime = true;             // a queue's jobs are no victims before theirs
+  bool preemption_delay = true;        // a job causes no eviction before its own
+  bool cordon = true;                  // cordoned nodes take nobody, draining ones are emptied
   GangPacking gang_packing = GangPacking::kFewestNodes;
   std::int64_t decay_half_life_ms = 7LL * 24 * 3600 * 1000;  // of past use; 0: past use is ignored
   std::int64_t decay_strength_milli = 1000;  // how hard past use pulls at the weights
-  std::int64_t search_budget = 200'000;      // victims and places looked at in one cycle
+  std::int64_t search_budget = 4'000;      // victims and places looked at in one cycle
   std::int64_t move_limit = 16;              // workers one consolidation may move; < 0: any number
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "base/wide.h"
+#include "model/vocabulary.h"
 
 namespace muster::engine {
 namespace {
@@ -18,6 +19,20 @@ std::int64_t Named(const model::Amounts& amounts, const std::string& name, std::
 }
 
 }  // namespace
+
+std::vector<model::Queue> UnderPolicy(std::vector<model::Queue> queues, const Policy& policy) {
+  const auto is_type = [](const auto& amount) { return model::IsGpuTypeName(amount.first); };
+  for (auto& queue : queues) {
+    if (!policy.limits) queue.limit.clear();
+    if (!policy.queue_priority) queue.priority = model::Queue{}.priority;
+    if (!policy.min_runtime) queue.reclaim_min_runtime_ms = queue.preempt_min_runtime_ms = 0;
+    if (policy.quota_by_type) continue;
+    for (auto* amounts : {&queue.quota, &queue.limit, &queue.weight}) {
+      std::erase_if(*amounts, is_type);
+    }
+  }
+  return queues;
+}
 
 Result<QueueTable> QueueTable::Make(std::span<const model::Queue> queues,
                                     std::span<const std::string> countables) {

@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "engine/fair_share.h"
 #include "engine/ids.h"
+#include "engine/policy.h"
 #include "engine/vec.h"
 #include "model/queue.h"
 
@@ -34,6 +35,10 @@ struct QueueState {
   bool limited = false;  // has a limit of its own, or an ancestor has one
   std::int64_t past_use = 0;  // decayed GPU-milliseconds
 };
+
+// The queues as the policy lets them count: without limits, GPU types, minimum run times or
+// priorities where these are switched off.
+std::vector<model::Queue> UnderPolicy(std::vector<model::Queue> queues, const Policy& policy);
 
 class QueueTable {
  public:

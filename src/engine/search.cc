@@ -11,6 +11,9 @@ using model::Rule;
 
 namespace {
 
+constexpr std::int64_t kWalk = 1500;       // units and places looked at before banks are tried
+constexpr std::size_t kPoolJobs = 2000;  // jobs whose units are listed
+
 bool Above(const Vec& held, const Vec& bound, std::size_t dims) {
   for (std::size_t d = 0; d < dims; ++d) {
     if (held[d] > bound[d]) return true;
@@ -43,37 +46,35 @@ bool Search::MayTake(QueueId claimer, QueueId victim, const Vec& adds, Rule& rul
          WithinWith(queues[ours].held, adds, queues[ours].guaranteed, dims);
 }
 
-void Search::Build(Pool& pool, bool above_quota) {
+void Search::Build(Pool& pool, bool above_quota, bool surplus_only) {
   const auto& queues = cluster_.queues();
-  std::vector<QueueId> chosen;
-  for (const auto bank : pool.banks) pool.gpus[bank] = 0;
-  pool.banks.clear();
-  pool.slots.clear();
-  pool.surplus = 0;
-  pool.gpus.resize(cluster_.nodes().bank_count(), 0);
+  std::vector<std::pair<Saturation, QueueId>> chosen;
   for (QueueId leaf = 1; leaf < queues.size(); ++leaf) {
-    if (cluster_.RunningIn(leaf).empty()) continue;
+    if (surplus_only ? cluster_.SurplusIn(leaf) == 0 : cluster_.RunningIn(leaf).empty()) continue;
     bool above = false;
     for (QueueId q = leaf; q != 0 && !above; q = queues[q].parent) {
       above = Above(queues[q].held, queues[q].share, queues.dims()) ||
               (above_quota && Above(queues[q].held, queues[q].guaranteed, queues.dims()));
     }
     if (!above) continue;
-    chosen.push_back(leaf);
-    pool.surplus += cluster_.SurplusIn(leaf);
-    for (const JobId id : cluster_.RunningIn(leaf)) {
-      if (!cluster_.job(id).preemptible) continue;
-      for (const auto& worker : cluster_.job(id).workers) {
-        if (worker.place.state != WorkerState::kRunning || worker.place.promised) continue;
-        auto& gpus = pool.gpus[worker.place.bank];
-        if (gpus == 0) pool.banks.push_back(worker.place.bank);
-        gpus += static_cast<std::uint32_t>(std::popcount(worker.place.devices));
-      }
-    }
+    const QueueState& queue = queues[leaf];
+    chosen.emplace_back(Saturation{queue.held[kGpuDim], queue.share[kGpuDim]}, leaf);
   }
-  pool.list.Build(cluster_, chosen, now_ms_);
-  visited_ += static_cast<std::int64_t>(pool.list.size()) / 4;
+  std::sort(chosen.begin(), chosen.end(), [](const auto& a, const auto& b) {
+    if (b.first.LessThan(a.first)) return true;
+    return !a.first.LessThan(b.first) && a.second < b.second;
+  });
+  std::vector<QueueId> asked;
+  std::size_t jobs = 0;
+  for (const auto& [saturation, leaf] : chosen) {
+    if (jobs >= kPoolJobs) break;
+    jobs += cluster_.RunningIn(leaf).size();
+    asked.push_back(leaf);
+  }
+  pool.list.Build(cluster_, asked, now_ms_, surplus_only);
   pool.built = true;
+  pool.whole = asked.size() == chosen.size();
+  visited_ += static_cast<std::int64_t>(pool.list.size()) / 4;
 }
 
 // A claimer that would end above its quota at every level can take only from who is above its share.
@@ -83,50 +84,24 @@ Search::Pool& Search::PoolFor(QueueId claimer, const Vec& adds) {
   for (QueueId q = claimer; q != 0; q = queues[q].parent) {
     within |= WithinWith(queues[q].held, adds, queues[q].guaranteed, queues.dims());
   }
-  Pool& pool = pools_[within ? 1 : 0];
-  if (!pool.built) Build(pool, within);
+  const bool surplus_only = step_ == Step::kShrink;
+  Pool& pool = pools_[(within ? 1U : 0U) + (surplus_only ? 2U : 0U)];
+  if (!pool.built) Build(pool, within, surplus_only);
   return pool;
 }
 
 bool Search::AnyVictims(Step step, QueueId claimer, const Vec& adds) {
-  if (step == Step::kPreempt) return true;
-  const Pool& pool = PoolFor(claimer, adds);
-  return step == Step::kShrink ? pool.surplus > 0 : pool.list.size() > 0;
+  step_ = step;
+  return step == Step::kPreempt || PoolFor(claimer, adds).list.size() > 0;
 }
 
-// Even if everybody in the pool left, the piece would not fit. Later takers only make this truer.
-bool Search::Hopeless(Pool& pool, const Piece& piece) {
-  const JobState& job = cluster_.job(piece.job);
-  const ShapeId id = job.workers[piece.workers[0]].shape;
-  const Shape& shape = cluster_.shapes()[id];
-  const auto& gpu = shape.spec.request.gpu;
-  const bool alike = std::all_of(piece.workers.begin(), piece.workers.end(),
-                                 [&](auto i) { return job.workers[i].shape == id; });
-  if (gpu.kind != model::GpuKind::kWhole || !alike) return false;
-  const auto [found, added] = pool.slots.try_emplace(id, 0);
-  if (added) {
-    found->second = cluster_.shapes().Slots(id, Mode::kFuture);
-    for (const BankId b : pool.banks) {
-      const Bank& bank = cluster_.nodes().bank(b);
-      const auto open = std::popcount(bank.unoccupied[static_cast<std::size_t>(Mode::kFuture)]);
-      const auto most = (static_cast<std::uint32_t>(open) + pool.gpus[b]) /
-                        static_cast<std::uint32_t>(gpu.devices);
-      const auto emptied = cluster_.shapes().SlotsOn(shape, b, Mode::kEmptied);
-      found->second += std::min(most, emptied);
-      found->second -= cluster_.shapes().SlotsOn(shape, b, Mode::kFuture);
-    }
-    visited_ += static_cast<std::int64_t>(pool.banks.size()) / 4;
-  }
-  return found->second < static_cast<std::int64_t>(piece.workers.size());
-}
-
-bool Search::Protected(Step step, const VictimUnit& unit, const JobState& claimer) const {
+bool Search::Protected(const VictimUnit& unit, const JobState& claimer) const {
   const JobState& job = cluster_.job(unit.job);
   if (&job == &claimer) return true;
-  if (step == Step::kPreempt && job.priority >= claimer.priority) return true;
+  if (step_ == Step::kPreempt && job.priority >= claimer.priority) return true;
   const auto& spec = cluster_.queues().spec(job.queue);
   const auto least =
-      step == Step::kPreempt ? spec.preempt_min_runtime_ms : spec.reclaim_min_runtime_ms;
+      step_ == Step::kPreempt ? spec.preempt_min_runtime_ms : spec.reclaim_min_runtime_ms;
   if (least == 0) return false;
   std::int64_t since = now_ms_;
   for (const auto& worker : job.workers) {
@@ -154,6 +129,20 @@ bool Search::Helps(const Piece& piece, const std::vector<WorkerRef>& workers) co
   return false;
 }
 
+// Whether the next allocation would leave the place with the claimer, had these workers left.
+bool Search::FairToTake(const Piece& piece, QueueId victim,
+                        const std::vector<WorkerRef>& workers) const {
+  const auto& queues = cluster_.queues();
+  const auto [ours, theirs] = queues.Part(cluster_.job(piece.job).queue, victim);
+  Vec held = queues[theirs].held, cost;
+  for (const auto& ref : workers) {
+    held.Subtract(cluster_.CostOf(ref), queues.dims());
+    cost.Add(cluster_.shapes()[cluster_.worker(ref).shape].cost, queues.dims());
+  }
+  return !ServedBefore(RankOf(queues, theirs, held, cost),
+                       RankOf(queues, ours, queues[ours].held, piece.cost));
+}
+
 void Search::Take(const VictimUnit& unit, Rule rule, const std::vector<WorkerRef>& workers) {
   Taken taken;
   taken.unit = unit;
@@ -173,29 +162,48 @@ void Search::Take(const VictimUnit& unit, Rule rule, const std::vector<WorkerRef
 
 Search::Outcome Search::Run(Step step, const Piece& piece, std::int64_t& budget) {
   taken_.clear();
+  step_ = step;
+  piece_ = &piece;
   const JobState& claimer = cluster_.job(piece.job);
   const auto before = Spent();
-  VictimList* list = &own_;
-  bool hopeless = false;
+  bool whole = true;
+  list_ = &own_;
   if (step == Step::kPreempt) {
     const QueueId queue[] = {claimer.queue};
-    own_.Build(cluster_, queue, now_ms_);
+    own_.Build(cluster_, queue, now_ms_, false);
     visited_ += static_cast<std::int64_t>(own_.size()) / 4;
   } else {
     Pool& pool = PoolFor(claimer.queue, piece.cost);
-    list = &pool.list;
-    hopeless = Hopeless(pool, piece);
+    list_ = &pool.list;
+    whole = pool.whole;
   }
-  const Outcome outcome =
-      hopeless ? Outcome::kNobody : Walk(step, piece, *list, before + budget);
-  budget -= Spent() - before;
+  Outcome outcome = Walk(piece, *list_);
+  if (outcome == Outcome::kNotProven) outcome = WalkBanks(piece);
+  if (outcome == Outcome::kNobody && !whole) outcome = Outcome::kNotProven;
+  if (outcome != Outcome::kFound) budget -= Spent() - before;
   return outcome;
 }
 
-// Takes units until the piece fits and all conditions hold; gives up when Spent() reaches `limit`.
-Search::Outcome Search::Walk(Step step, const Piece& piece, VictimList& list, std::int64_t limit) {
+// Whether the claimer has the right to the unit, by which rule, and could keep what it leaves. On
+// return workers_ are those of the unit.
+bool Search::MayTakeUnit(const Piece& piece, const VictimUnit& unit, Rule& rule) {
   const JobState& claimer = cluster_.job(piece.job);
+  if (Protected(unit, claimer)) return false;
+  rule = Rule::kPreempt;
+  const QueueId victim = cluster_.job(unit.job).queue;
+  if (step_ != Step::kPreempt &&
+      (victim == claimer.queue || !MayTake(claimer.queue, victim, piece.cost, rule))) {
+    return false;
+  }
+  VictimList::Workers(cluster_, unit, workers_);
+  return !workers_.empty() && Helps(piece, workers_) &&
+         (step_ == Step::kPreempt || FairToTake(piece, victim, workers_));
+}
+
+// Takes units in order until the piece fits and all conditions hold.
+Search::Outcome Search::Walk(const Piece& piece, VictimList& list) {
   const auto start = cluster_.mark();
+  const auto limit = Spent() + kWalk;
   Outcome outcome = Outcome::kNobody;
   for (std::size_t i = 0; const VictimUnit* unit = list.At(i); ++i) {
     if (Spent() > limit) {
@@ -203,23 +211,13 @@ Search::Outcome Search::Walk(Step step, const Piece& piece, VictimList& list, st
       break;
     }
     ++visited_;
-    Rule rule = Rule::kPreempt;
-    if (step == Step::kShrink && unit->part == VictimUnit::Part::kJob) continue;
-    if (Protected(step, *unit, claimer)) continue;
-    const QueueId victim = cluster_.job(unit->job).queue;
-    if (step != Step::kPreempt &&
-        (victim == claimer.queue || !MayTake(claimer.queue, victim, piece.cost, rule))) {
-      continue;
-    }
-    VictimList::Workers(cluster_, *unit, workers_);
-    if (workers_.empty() || !Helps(piece, workers_)) continue;
+    Rule rule{};
+    if (!MayTakeUnit(piece, *unit, rule)) continue;
     Take(*unit, rule, workers_);
     if (!placement_.MayFit(piece, Mode::kFuture)) continue;
     const auto mark = cluster_.mark();
     const auto taken = taken_;
-    if (placement_.Place(piece, Mode::kFuture) && Conclude(step, piece)) {
-      return Outcome::kFound;
-    }
+    if (placement_.Place(piece, Mode::kFuture) && Conclude(piece)) return Outcome::kFound;
     cluster_.RollbackTo(mark);
     taken_ = taken;
   }
@@ -228,12 +226,12 @@ Search::Outcome Search::Walk(Step step, const Piece& piece, VictimList& list, st
   return outcome;
 }
 
-bool Search::Conclude(Step step, const Piece& piece) {
+bool Search::Conclude(const Piece& piece) {
   claimed_ = placement_.placed();
   LetGo(piece);
   MoveElsewhere(piece);
   if (!WithinBounds(piece)) return false;
-  return step == Step::kPreempt || StaysFair(piece);
+  return step_ == Step::kPreempt || StaysFair(piece);
 }
 
 // The old place is still there: nobody was promised it.
@@ -339,7 +337,8 @@ bool Search::StaysFair(const Piece& piece) {
     for (const auto& [ref, place] : taken.before) {
       cost.Add(cluster_.shapes()[cluster_.worker(ref).shape].cost, queues.dims());
     }
-    undone |= ServedBefore(RankOf(queues, theirs, cost), RankOf(queues, ours, piece.cost));
+    undone |= ServedBefore(RankOf(queues, theirs, queues[theirs].held, cost),
+                           RankOf(queues, ours, queues[ours].held, piece.cost));
   }
   cluster_.RollbackTo(mark);
   return !undone;

@@ -1,16 +1,15 @@
 // Search: whom to ask to leave so that one waiting piece gets its place.
 //
 // Units are taken one by one in the order of VictimList until the piece fits, the right to take each
-// being tested before it; then those that turned out not to be needed are let go (no victim in the
-// answer is droppable), and those that fit elsewhere are moved. Everything happens in the Cluster as a
-// trial: a search that finds nothing leaves no trace. Lists of victims are made once a cycle and shared
-// by all claimers. Work is counted against the cycle's budget; when that runs out the answer is "not
-// proven", never a hang.
+// being tested before it; then those not needed are let go (no victim in the answer is droppable), and
+// those that fit elsewhere are moved. Where there are too many units for that, banks on which all could
+// leave are looked at one by one. All of it is a trial in the Cluster: a search that finds nothing
+// leaves no trace. Lists of victims are made once a cycle and shared by all claimers. The work is
+// bounded; a bound that was hit makes the answer "not proven", never a hang.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <vector>
 
 #include "engine/cluster.h"
@@ -20,9 +19,7 @@
 
 namespace muster::engine {
 
-enum class Step : std::uint8_t { kShrink, kReclaim, kPreempt };
-
-class Search {
+class Search final : private RoomMaker {
  public:
   enum class Outcome : std::uint8_t { kFound, kNobody, kNotProven };
   struct Taken {
@@ -44,25 +41,34 @@ class Search {
   bool AnyVictims(Step step, QueueId claimer, const Vec& adds);
 
  private:
-  // Queues above their fair share, or above their quota, at some level; and what they could give.
+  // The units of queues that are above their fair share, or above their quota, at some level; of the
+  // most saturated queues only, where there are too many.
   struct Pool {
     bool built = false;
+    bool whole = true;  // nobody was left out
     VictimList list;
-    std::int64_t surplus = 0;                // workers above a minimum
-    std::vector<std::uint32_t> gpus;         // by bank: GPUs of preemptible workers
-    std::vector<BankId> banks;               // those with any
-    std::map<ShapeId, std::int64_t> slots;  // workers of a shape that fit once all had gone
   };
 
   Pool& PoolFor(QueueId claimer, const Vec& adds);
-  void Build(Pool& pool, bool above_quota);
-  bool Hopeless(Pool& pool, const Piece& piece);
+  void Build(Pool& pool, bool above_quota, bool surplus_only);
   bool MayTake(QueueId claimer, QueueId victim, const Vec& adds, model::Rule& rule) const;
-  bool Protected(Step step, const VictimUnit& unit, const JobState& claimer) const;
+  bool Protected(const VictimUnit& unit, const JobState& claimer) const;
   bool Helps(const Piece& piece, const std::vector<WorkerRef>& workers) const;
-  Outcome Walk(Step step, const Piece& piece, VictimList& list, std::int64_t budget);
+  bool FairToTake(const Piece& piece, QueueId victim, const std::vector<WorkerRef>& workers) const;
+  bool MayTakeUnit(const Piece& piece, const VictimUnit& unit, model::Rule& rule);
+  Outcome Walk(const Piece& piece, VictimList& list);
+  Outcome WalkBanks(const Piece& piece);
+  struct Offer {
+    BankId bank = kNone;
+    std::int64_t gpu_milli = 0;
+    std::vector<std::pair<VictimUnit, model::Rule>> units;
+  };
+  bool Estimate(WorkerRef ref, Offer& offer);
+  void ListBanks(WorkerRef ref, std::vector<BankId>& out) override;
+  BankId MakeRoom(WorkerRef ref, const std::vector<BankId>& banks, std::size_t turn) override;
+  bool Settle() override { return true; }
   void Take(const VictimUnit& unit, model::Rule rule, const std::vector<WorkerRef>& workers);
-  bool Conclude(Step step, const Piece& piece);
+  bool Conclude(const Piece& piece);
   void LetGo(const Piece& piece);
   bool TryLetGo(const Piece& piece, const Taken& taken, bool anew);
   bool CanReturn(WorkerRef ref, const Place& place) const;
@@ -74,8 +80,14 @@ class Search {
   Cluster& cluster_;
   Placement& placement_;
   std::int64_t now_ms_ = 0;
-  std::array<Pool, 2> pools_;  // above fair share; above fair share or quota
+  std::array<Pool, 4> pools_;  // above fair share; above fair share or quota; the same, surplus only
   VictimList own_;             // of the claimer's own queue, for kPreempt
+  Step step_ = Step::kReclaim;       // of the search under way
+  const Piece* piece_ = nullptr;     // and its piece
+  VictimList* list_ = nullptr;       // and whom it asks
+  std::vector<Offer> offers_;
+  VictimList here_;                  // of the jobs on one node
+  std::vector<JobId> jobs_;
   std::int64_t visited_ = 0;
   std::vector<Taken> taken_;
   std::vector<WorkerRef> workers_;

@@ -47,8 +47,26 @@ ShapeId ShapeTable::Intern(ShapeSpec spec, std::size_t dims,
   FillCosts(shape, dims, type_dims, first_countable_dim);
   shapes_.push_back(std::move(shape));
   counts_.emplace_back();
+  demand_.push_back(0);
   by_spec_.emplace(std::move(spec), id);
   return id;
+}
+
+const std::vector<ShapeId>& ShapeTable::Targets() {
+  if (targets_known_) return targets_;
+  targets_.clear();
+  for (ShapeId id = 0; id < shapes_.size(); ++id) {
+    const bool gpus = shapes_[id].spec.request.gpu.kind != GpuKind::kNone;
+    if (gpus && demand_[id] > 0) targets_.push_back(id);
+  }
+  const auto last = targets_.begin() +
+                    static_cast<std::ptrdiff_t>(std::min(kMostTargets, targets_.size()));
+  std::partial_sort(targets_.begin(), last, targets_.end(), [&](ShapeId a, ShapeId b) {
+    return demand_[a] != demand_[b] ? demand_[a] > demand_[b] : a < b;
+  });
+  targets_.erase(last, targets_.end());
+  targets_known_ = true;
+  return targets_;
 }
 
 void ShapeTable::NodeAdded(NodeId id) {

@@ -75,6 +75,16 @@ class ShapeTable {
   // What the queue is charged for it there, in thousandths of a GPU.
   std::int64_t ChargeOn(const Shape& shape, const Bank& bank) const;
 
+  // Workers of known jobs that ask for the shape, whether they run or wait.
+  void AddDemand(ShapeId shape, std::int64_t workers) {
+    demand_[shape] += workers;
+    targets_known_ = false;
+  }
+  std::int64_t demand(ShapeId shape) const { return demand_[shape]; }
+  // The shapes with GPUs that are asked for most: a few that stand for what is to come.
+  static constexpr std::size_t kMostTargets = 8;
+  const std::vector<ShapeId>& Targets();
+
   Filter Test(const Shape& shape, BankId bank, Mode mode) const;
   // How many workers of one gang the bank could take, each device once unless they may share it.
   std::uint32_t SlotsOn(const Shape& shape, BankId bank, Mode mode) const;
@@ -102,6 +112,9 @@ class ShapeTable {
   std::map<ShapeSpec, ShapeId> by_spec_;
   std::vector<Shape> shapes_;
   std::vector<std::array<Counts, kModes>> counts_;
+  std::vector<std::int64_t> demand_;
+  std::vector<ShapeId> targets_;
+  bool targets_known_ = true;
 };
 
 }  // namespace muster::engine

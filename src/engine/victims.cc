@@ -60,7 +60,7 @@ void VictimList::AddSurplus(const Cluster& cluster, const JobState& job, std::ui
   }
 }
 
-void VictimList::AddJob(const Cluster& cluster, JobId id, std::int64_t now_ms) {
+void VictimList::AddJob(const Cluster& cluster, JobId id, std::int64_t now_ms, bool surplus_only) {
   const JobState& job = cluster.job(id);
   if (!job.preemptible) return;
   VictimUnit unit;
@@ -72,16 +72,18 @@ void VictimList::AddJob(const Cluster& cluster, JobId id, std::int64_t now_ms) {
       cluster.policy().compare_lost_work ? cluster.LostWorkMs(job, now_ms) : std::int64_t{-1};
   unit.lost_gpu_ms = lost < 0 ? -1 : 0;  // giving a worker back at a step boundary loses nothing
   if (job.Satisfied()) AddSurplus(cluster, job, 0, unit);
+  if (surplus_only) return;
   unit.part = VictimUnit::Part::kJob;
   unit.lost_gpu_ms = lost;
   units_.push_back(unit);
 }
 
-void VictimList::Build(const Cluster& cluster, std::span<const QueueId> queues, std::int64_t now_ms) {
+void VictimList::Build(const Cluster& cluster, std::span<const QueueId> queues, std::int64_t now_ms,
+                       bool surplus_only) {
   units_.clear();
   sorted_ = 0;
   for (const QueueId queue : queues) {
-    for (const JobId job : cluster.RunningIn(queue)) AddJob(cluster, job, now_ms);
+    for (const JobId job : cluster.RunningIn(queue)) AddJob(cluster, job, now_ms, surplus_only);
   }
   Arrange();
 }
@@ -90,7 +92,7 @@ void VictimList::BuildFor(const Cluster& cluster, std::span<const JobId> jobs,
                           std::int64_t now_ms) {
   units_.clear();
   sorted_ = 0;
-  for (const JobId job : jobs) AddJob(cluster, job, now_ms);
+  for (const JobId job : jobs) AddJob(cluster, job, now_ms, false);
   Arrange();
 }
 

@@ -37,20 +37,22 @@ bool AskedBefore(const VictimUnit& a, const VictimUnit& b);
 
 class VictimList {
  public:
-  // The preemptible running units of these queues.
-  void Build(const Cluster& cluster, std::span<const QueueId> queues, std::int64_t now_ms);
+  // The preemptible running units of these queues; with `surplus_only` no whole jobs.
+  void Build(const Cluster& cluster, std::span<const QueueId> queues, std::int64_t now_ms,
+             bool surplus_only);
   // The preemptible running units of these jobs.
   void BuildFor(const Cluster& cluster, std::span<const JobId> jobs, std::int64_t now_ms);
   // The i-th unit, or nullptr behind the last.
   const VictimUnit* At(std::size_t i);
   std::size_t size() const { return units_.size(); }
+  std::span<const VictimUnit> units() const { return units_; }  // not all in order
 
   // The workers of the unit that still hold their places.
   static void Workers(const Cluster& cluster, const VictimUnit& unit, std::vector<WorkerRef>& out);
 
  private:
   void Arrange();
-  void AddJob(const Cluster& cluster, JobId id, std::int64_t now_ms);
+  void AddJob(const Cluster& cluster, JobId id, std::int64_t now_ms, bool surplus_only);
   void AddSurplus(const Cluster& cluster, const JobState& job, std::uint32_t group,
                   VictimUnit& unit);
 
