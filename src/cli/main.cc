@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/bench.h"
+#include "cli/demo.h"
 #include "cli/scenarios.h"
 #include "cli/validate.h"
 
@@ -46,6 +47,12 @@ int main(int argc, char** argv) {
   add_format(bench_engine);
   bench_engine->callback(
       [&] { status = muster::cli::RunBenchEngine(shape, nodes, runs, format == "json"); });
+
+  CLI::App* demo = app.add_subcommand("demo", "See what Muster does, on a simulated cluster");
+  demo->require_subcommand(1);
+  CLI::App* share = demo->add_subcommand("share", "Eight GPUs, three researchers, one day");
+  add_format(share);
+  share->callback([&] { status = muster::cli::RunDemoShare(format == "json"); });
 
   CLI::App* validate = app.add_subcommand("validate", "Check job, queue and cluster files");
   validate->add_option("FILE", paths, "files; - is standard input")->required();

@@ -1,6 +1,7 @@
 #include "engine/cluster.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/check.h"
 #include "base/units.h"
@@ -205,14 +206,6 @@ void Cluster::Contribute(JobId id, const Worker& worker, int sign) {
       break;
   }
   AddRequest(id, worker, sign);
-  if (place.left_bank != kNone) {
-    Occupy(id, worker, place.left_bank, place.left_devices, In(Mode::kFree), sign);
-  }
-  if (!place.Holds() && place.state != WorkerState::kLeaving) return;
-  Occupy(id, worker, place.bank, place.devices, ModesOf(job, place), sign);
-  if (!place.Holds()) return;
-  const auto index = static_cast<std::uint32_t>(&worker - job.workers.data());
-  queues_->AddHeld(job.queue, CostOf({id, index}), !job.preemptible, sign);
   if (job.preemptible && (job.active > 0) != (job.running_position != kNone)) {
     auto& priorities = victim_priorities_[job.queue];
     if (job.active > 0) {
@@ -223,6 +216,14 @@ void Cluster::Contribute(JobId id, const Worker& worker, int sign) {
   }
   Enlist(running_in_[job.queue], id, &JobState::running_position, job.active > 0);
   Enlist(broken_, id, &JobState::broken_position, job.active > 0 && !job.Satisfied());
+  if (place.left_bank != kNone) {
+    Occupy(id, worker, place.left_bank, place.left_devices, In(Mode::kFree), sign);
+  }
+  if (!place.Holds() && place.state != WorkerState::kLeaving) return;
+  Occupy(id, worker, place.bank, place.devices, ModesOf(job, place), sign);
+  if (!place.Holds()) return;
+  const auto index = static_cast<std::uint32_t>(&worker - job.workers.data());
+  queues_->AddHeld(job.queue, CostOf({id, index}), !job.preemptible, sign);
 }
 
 // Puts the job on a list or takes it off; the job knows its position, the order means nothing.
@@ -318,6 +319,24 @@ void Cluster::SetHints(std::span<const std::pair<WorkerRef, BankId>> hints) {
     jobs_[ref.job].workers[ref.index].hint = bank;
     hinted_.push_back(ref);
   }
+}
+
+bool Cluster::RoomIsFree(WorkerRef ref) const {
+  const Place& place = worker(ref).place;
+  const NodeState& node = nodes_->node_of(place.bank);
+  const auto now = static_cast<std::size_t>(Mode::kFree);
+  if (node.workers[now] > node.max_workers) return false;
+  for (std::size_t d = 0; d < nodes_->host_dims(); ++d) {
+    if (node.used[now][d] > node.capacity[d]) return false;
+  }
+  const Bank& bank = nodes_->bank(place.bank);
+  const bool whole = (*shapes_)[worker(ref).shape].spec.request.gpu.kind == model::GpuKind::kWhole;
+  for (std::uint64_t rest = place.devices; rest != 0; rest &= rest - 1) {
+    const auto index = static_cast<std::uint32_t>(std::countr_zero(rest));
+    const Device& device = nodes_->device(bank.node, index);
+    if (whole ? device.occupants[now] > 1 : device.used[now] > bank.memory) return false;
+  }
+  return true;
 }
 
 void Cluster::NoteChanged(QueueId queue) {

@@ -109,6 +109,8 @@ class Cluster {
   bool Unsettled(QueueId queue, Step step) const { return (unsettled_[queue] & Bit(step)) != 0; }
   bool UnsettledClass(ClassId id) const { return unsettled_classes_[id]; }
   std::int64_t moves() const { return moves_; }  // changes of place so far, undone ones too
+  // Whether the place of a worker, taken or promised, is held by nobody else any more.
+  bool RoomIsFree(WorkerRef ref) const;
   // What the queue is charged for a worker at its place, or would be charged while it waits.
   Vec CostOf(WorkerRef ref) const;
   std::int64_t LostWorkMs(const JobState& job, std::int64_t now_ms) const;

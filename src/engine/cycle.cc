@@ -71,6 +71,7 @@ class Scheduler::Steps {
   void Evict(const std::vector<WorkerRef>& workers, JobId claimer, Rule rule);
   void RefreshTouched();
   void Conclude();
+  void StartWhereRoomIsFree();
   void ConcludeStart(WorkerRef ref, const Place& before, const Place& now);
   void ConcludeVictim(WorkerRef ref, const Place& before, const Place& now);
 
@@ -413,9 +414,30 @@ void Scheduler::Steps::RefreshTouched() {
   touched_.clear();
 }
 
+// A piece that was promised room on which nobody stands any more (those who were to leave it had only
+// been placed in this very cycle) starts now.
+void Scheduler::Steps::StartWhereRoomIsFree() {
+  std::map<JobId, bool> free;
+  const auto promised = [this](WorkerRef ref, const Place& before) {
+    return before.state == WorkerState::kPending && cluster_.worker(ref).place.promised;
+  };
+  for (const auto& [ref, before] : changes_) {
+    if (!promised(ref, before)) continue;
+    const auto [found, added] = free.try_emplace(ref.job, true);
+    found->second = found->second && cluster_.RoomIsFree(ref);
+  }
+  for (const auto& [ref, before] : changes_) {
+    if (!promised(ref, before) || !free.at(ref.job)) continue;
+    Place place = cluster_.worker(ref).place;
+    place.promised = false;
+    cluster_.Move(ref, place);
+  }
+}
+
 // Turns what was tried into what is: starts are started, victims are leaving, promises are hints.
 void Scheduler::Steps::Conclude() {
   cluster_.ListChanges(changes_);
+  StartWhereRoomIsFree();
   for (const auto& [ref, before] : changes_) {
     const Place now = cluster_.worker(ref).place;
     if (now == before) continue;

@@ -267,7 +267,9 @@ void NodeTable::Occupy(BankId id, const Take& take, ModeSet modes, int sign) {
       bank.unoccupied[m] =
           device.occupants[m] == 0 ? bank.unoccupied[m] | bit : bank.unoccupied[m] & ~bit;
     }
-    if (!take.whole || bank.max_room[m] > 0) MeasureRooms(id, m);
+    // A whole worker may have been promised a device that shares are still leaving.
+    const bool rest = (bank.mask & ~bank.unoccupied[m]) != 0;
+    if (!take.whole || bank.max_room[m] > 0 || (sign < 0 && rest)) MeasureRooms(id, m);
     if (usable) free_milli_[m][bank.type] += FreeMilliOf(bank, m) - before;
   }
   if (keep_cores_) {

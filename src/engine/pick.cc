@@ -35,6 +35,18 @@ BankId Placement::PickBank(WorkerRef ref, std::uint32_t together, Mode mode) {
                                      : PickShared(ref, shape, mode);
 }
 
+bool Placement::Fits(const Shape& shape, BankId id, Mode mode) const {
+  ++steps_;
+  const Bank& bank = cluster_.nodes().bank(id);
+  if (!shape.anywhere && !shape.allowed[id]) return false;
+  if (shape.spec.request.gpu.kind != GpuKind::kNone &&
+      (bank.type == kNone || shape.type_rank[bank.type] == kNone)) {
+    return false;
+  }
+  return cluster_.nodes().node(bank.node).Usable() && InScope(bank.node) &&
+         cluster_.nodes().HostFits(bank.node, shape.host, mode);
+}
+
 // A limit, or for fixed work a quota, that names the GPU type may rule it out where another is
 // allowed.
 bool Placement::TypeAllowed(JobId id, const Shape& shape, TypeId type) const {

@@ -127,8 +127,13 @@ std::size_t Placement::Rehouse(std::uint32_t group, const std::vector<WorkerRef>
 
 bool Placement::PlacePiece(const Piece& piece, Mode mode) {
   const auto mark = cluster_.mark();
-  const bool placed = piece.group == kNone ? PlaceSingle(piece.job, piece.workers[0], mode)
-                                           : PlaceGroup(piece.job, piece.group, mode);
+  const JobState& job = cluster_.job(piece.job);
+  Scopes preferred;  // only single workers look at what their ancestors prefer
+  const bool placed =
+      piece.group == kNone
+          ? PlaceSingle(piece.job, piece.workers[0], mode)
+          : JoinGroups(job, job.groups[piece.group].parent, preferred) &&
+                PlaceGroup(piece.job, piece.group, mode);
   if (placed) {
     cluster_.TouchedSince(mark, placed_);
   } else {
@@ -263,6 +268,7 @@ bool Placement::PlaceMembers(JobId id, std::uint32_t group, Mode mode) {
 
 bool Placement::PlaceLeaf(JobId id, const std::vector<std::uint32_t>& workers, Mode mode) {
   const JobState& job = cluster_.job(id);
+  run_ = {};
   for (std::size_t i = 0; i < workers.size(); ++i) {
     std::uint32_t together = 1;
     if (cluster_.policy().gang_packing == GangPacking::kFewestNodes) {
@@ -273,6 +279,7 @@ bool Placement::PlaceLeaf(JobId id, const std::vector<std::uint32_t>& workers, M
     }
     if (!PlaceWorker({id, workers[i]}, together, mode)) return false;
   }
+  run_ = {};
   PutInOrder(id, workers);
   return true;
 }
@@ -303,11 +310,10 @@ void Placement::PutInOrder(JobId id, const std::vector<std::uint32_t>& workers) 
   }
 }
 
-// One worker above the minimum joins the others of its groups, where those wished to be together.
-bool Placement::PlaceSingle(JobId id, std::uint32_t worker, Mode mode) {
-  const JobState& job = cluster_.job(id);
-  std::vector<Scope> preferred;
-  for (std::uint32_t g = job.workers[worker].group; g != kNone; g = job.groups[g].parent) {
+// Narrows the scopes to where the group and its ancestors already stand, where they wished to be
+// together. False: one of them wishes for what does not exist.
+bool Placement::JoinGroups(const JobState& job, std::uint32_t group, Scopes& preferred) {
+  for (std::uint32_t g = group; g != kNone; g = job.groups[g].parent) {
     const Wish& wish = job.groups[g].wish;
     if (wish.missing) return false;
     const auto* anchor = Anchor(job, g);
@@ -319,6 +325,13 @@ bool Placement::PlaceSingle(JobId id, std::uint32_t worker, Mode mode) {
       (level == wish.require ? scopes_ : preferred).push_back({level, domain});
     }
   }
+  return true;
+}
+
+bool Placement::PlaceSingle(JobId id, std::uint32_t worker, Mode mode) {
+  const JobState& job = cluster_.job(id);
+  Scopes preferred;
+  if (!JoinGroups(job, job.workers[worker].group, preferred)) return false;
   if (!preferred.empty()) {
     const auto required = scopes_.size();
     scopes_.insert(scopes_.end(), preferred.begin(), preferred.end());
@@ -333,6 +346,7 @@ bool Placement::PlaceSingle(JobId id, std::uint32_t worker, Mode mode) {
 bool Placement::PlaceWorker(WorkerRef ref, std::uint32_t together, Mode mode) {
   const BankId hint = cluster_.worker(ref).hint;
   if (hint != kNone && TryOn(ref, hint, together, mode)) return true;
+  if (run_.devices != 0 && TryOn(ref, run_.bank, together, mode)) return true;
   const BankId bank = PickBank(ref, together, mode);
   if (bank != kNone) return TryOn(ref, bank, together, mode);
   return maker_ != nullptr && !leavers_ && PlaceInMadeRoom(ref, mode);
@@ -368,32 +382,22 @@ bool Placement::TryOn(WorkerRef ref, BankId id, std::uint32_t together, Mode mod
   place.left_devices = worker.place.left_devices;
   const auto count = static_cast<std::uint32_t>(gpu.devices);
   if (gpu.kind == GpuKind::kWhole && count > 0) {
-    const auto free = bank.unoccupied[static_cast<std::size_t>(mode)] & ScopeDevices(bank.node);
+    auto free = bank.unoccupied[static_cast<std::size_t>(mode)] & ScopeDevices(bank.node);
+    if (run_.bank == id && (free & run_.devices) != 0) free &= run_.devices;
     const auto slots = static_cast<std::uint32_t>(std::popcount(free)) / count;
     if (slots == 0) return false;
     const auto& layout = cluster_.nodes().layout(bank.node);
     const DeviceRules rules = RulesFor(ref.job);
     const auto all = std::min(slots, together) * count;
-    place.devices = ChooseDevices(layout, free, all, rules);
-    if (all > count) place.devices = ChooseDevices(layout, place.devices, count, rules);
+    const auto chosen = ChooseDevices(layout, free, all, rules);
+    place.devices = all == count ? chosen : ChooseDevices(layout, chosen, count, rules);
+    run_ = {id, chosen & ~place.devices};
   } else if (gpu.kind != GpuKind::kNone && count > 0) {
     place.devices = ChooseShared(ref, shape, id, mode).devices;
     if (place.devices == 0) return false;
   }
   cluster_.Move(ref, place);
   return true;
-}
-
-bool Placement::Fits(const Shape& shape, BankId id, Mode mode) const {
-  ++steps_;
-  const Bank& bank = cluster_.nodes().bank(id);
-  if (!shape.anywhere && !shape.allowed[id]) return false;
-  if (shape.spec.request.gpu.kind != GpuKind::kNone &&
-      (bank.type == kNone || shape.type_rank[bank.type] == kNone)) {
-    return false;
-  }
-  return cluster_.nodes().node(bank.node).Usable() && InScope(bank.node) &&
-         cluster_.nodes().HostFits(bank.node, shape.host, mode);
 }
 
 }  // namespace muster::engine

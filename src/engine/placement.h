@@ -70,6 +70,7 @@ class Placement {
   using Scopes = std::vector<Scope>;
 
   bool PlacePiece(const Piece& piece, Mode mode);
+  bool JoinGroups(const JobState& job, std::uint32_t group, Scopes& preferred);
   void PutInOrder(JobId id, const std::vector<std::uint32_t>& workers);
   bool Collect(const JobState& job, std::uint32_t group, Piece& piece) const;
   bool PlaceGroup(JobId id, std::uint32_t group, Mode mode);
@@ -113,6 +114,12 @@ class Placement {
   RoomMaker* maker_ = nullptr;
   bool leavers_ = false;  // places only workers that were told to leave, or only all others
   Scopes scopes_;
+  // GPUs that were chosen for equal workers of one leaf together and wait for the next of them.
+  struct Run {
+    BankId bank = kNone;
+    std::uint64_t devices = 0;
+  };
+  Run run_;
   std::vector<WorkerRef> placed_;
   mutable std::int64_t steps_ = 0;
 };

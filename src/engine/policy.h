@@ -17,6 +17,7 @@ struct Policy {
   bool shrink = true;                  // step 3: take elastic workers back before anything else
   bool consolidate = true;             // step 4
   bool reclaim = true;                 // step 5
+  bool reclaim_in_proportion = true;  // above its quota nobody reclaims what costs fairness more
   bool preempt = true;                 // step 5
   bool evict_stale = true;             // step 8
   bool victims_may_move = true;        // a victim that fits elsewhere is moved, not paused
@@ -49,6 +50,7 @@ struct Policy {
 inline Policy CorpusPolicy() {
   Policy policy;
   policy.compare_lost_work = false;
+  policy.reclaim_in_proportion = false;
   policy.share_by_fragmentation = false;
   policy.decay_half_life_ms = 0;
   policy.move_limit = -1;

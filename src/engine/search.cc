@@ -143,6 +143,21 @@ bool Search::FairToTake(const Piece& piece, QueueId victim,
                        RankOf(queues, ours, queues[ours].held, piece.cost));
 }
 
+// A claim above the claimer's quota must bring both sides closer to their shares in sum: a queue a
+// little above its share does not lose a large job for a small one, which would only make it the next
+// claimer.
+bool Search::InProportion(const Piece& piece, QueueId victim,
+                          const std::vector<WorkerRef>& workers) const {
+  const auto& queues = cluster_.queues();
+  const auto [ours, theirs] = queues.Part(cluster_.job(piece.job).queue, victim);
+  if (WithinWith(queues[ours].held, piece.cost, queues[ours].guaranteed, queues.dims())) return true;
+  const std::size_t d = piece.cost[kGpuDim] > 0 ? kGpuDim : kCpuDim;
+  std::int64_t loss = 0;
+  for (const auto& ref : workers) loss += cluster_.CostOf(ref)[d];
+  const auto excess = queues[theirs].held[d] - queues[theirs].share[d];
+  return loss < 2 * excess + piece.cost[d];
+}
+
 void Search::Take(const VictimUnit& unit, Rule rule, const std::vector<WorkerRef>& workers) {
   Taken taken;
   taken.unit = unit;
@@ -197,7 +212,9 @@ bool Search::MayTakeUnit(const Piece& piece, const VictimUnit& unit, Rule& rule)
   }
   VictimList::Workers(cluster_, unit, workers_);
   return !workers_.empty() && Helps(piece, workers_) &&
-         (step_ == Step::kPreempt || FairToTake(piece, victim, workers_));
+         (step_ == Step::kPreempt ||
+          ((!cluster_.policy().reclaim_in_proportion || InProportion(piece, victim, workers_)) &&
+           FairToTake(piece, victim, workers_)));
 }
 
 // Takes units in order until the piece fits and all conditions hold.

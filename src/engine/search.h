@@ -54,6 +54,7 @@ class Search final : private RoomMaker {
   bool MayTake(QueueId claimer, QueueId victim, const Vec& adds, model::Rule& rule) const;
   bool Protected(const VictimUnit& unit, const JobState& claimer) const;
   bool Helps(const Piece& piece, const std::vector<WorkerRef>& workers) const;
+  bool InProportion(const Piece& piece, QueueId victim, const std::vector<WorkerRef>& workers) const;
   bool FairToTake(const Piece& piece, QueueId victim, const std::vector<WorkerRef>& workers) const;
   bool MayTakeUnit(const Piece& piece, const VictimUnit& unit, model::Rule& rule);
   Outcome Walk(const Piece& piece, VictimList& list);

@@ -132,7 +132,7 @@ TEST_P(ClassicDayTest, PlaysTheSameTwice) {
 INSTANTIATE_TEST_SUITE_P(BothWays, ClassicDayTest,
                          testing::Values(Sharing::kPool, Sharing::kFixed));
 
-TEST(ClassicDayTest, PoolBorrowsShrinksPausesAndResumes) {
+TEST(SharedDayTest, PoolBorrowsShrinksPausesAndResumes) {
   const auto script = ClassicDay();
   const auto run = Play(script, Sharing::kPool);
   const auto any = [&](Turn turn) {
@@ -144,12 +144,12 @@ TEST(ClassicDayTest, PoolBorrowsShrinksPausesAndResumes) {
   EXPECT_EQ(std::count_if(seats.begin(), seats.end(), [](const Seat& s) { return s.borrowed; }), 6);
 }
 
-TEST(ClassicDayTest, PoolIdlesOnlyWhenNobodyWaits) {
+TEST(SharedDayTest, PoolIdlesOnlyWhenNobodyWaits) {
   const auto run = Play(ClassicDay(), Sharing::kPool);
   EXPECT_EQ(run.measures.idle_wanted_gpu_ms, 0);
 }
 
-TEST(ClassicDayTest, PoolDoesMoreThanFixedQuotas) {
+TEST(SharedDayTest, PoolDoesMoreThanFixedQuotas) {
   const auto script = ClassicDay();
   const auto pool = Play(script, Sharing::kPool).measures;
   const auto fixed = Play(script, Sharing::kFixed).measures;

@@ -42,11 +42,13 @@ void CheckScenes(int scenes, const Property& property) {
   rc::detail::TestMetadata metadata;
   metadata.id = std::string(info->test_suite_name()) + "/" + info->name();
   metadata.description = info->name();
-  const auto result = rc::detail::checkTestable(property, metadata, SceneParams(scenes));
+  const auto params = SceneParams(scenes);
+  const auto result = rc::detail::checkTestable(property, metadata, params);
   if (result.template is<rc::detail::SuccessResult>()) return;
   std::ostringstream message;
   rc::detail::printResultMessage(result, message);
-  FAIL() << message.str();
+  FAIL() << message.str() << "\nRC_PARAMS=\"seed=" << params.seed
+         << " max_success=" << params.maxSuccess << "\"";
 }
 
 }  // namespace muster::properties

@@ -103,8 +103,8 @@ std::string CheckDevices(const World& world, const std::vector<Placed>& all) {
       (whole ? use.whole : use.shared) += 1;
       if (gpu.kind == GpuKind::kShare) use.bytes += spec.memory_bytes * gpu.share_milli / kMilli;
       if (gpu.kind == GpuKind::kMemory) use.bytes += gpu.memory_bytes;
-      const bool first = use.jobs.insert(at.ref.job).second;
-      if (!first && at.holds && !at.job->spec.same_device) {
+      const bool alone = !at.holds || use.jobs.insert(at.ref.job).second;
+      if (!alone && !at.job->spec.same_device) {
         return NameOf(world, at) + ": two members of one job on device " + std::to_string(index);
       }
       if (use.whole > 1 || (use.whole > 0 && use.shared > 0) || use.bytes > spec.memory_bytes) {
@@ -142,7 +142,8 @@ bool IsInside(const model::Job& job, int group, std::size_t above) {
   return group == static_cast<int>(above);
 }
 
-// The domain a worker lies in; two workers are together if the texts are equal.
+// The domain a worker lies in; two workers are together if the texts are equal. Empty: it has no
+// GPU, so that only its node can be compared.
 std::string DomainOf(const World& world, const Placed& at, const std::string& level) {
   const auto& node = world.nodes()[at.node].spec;
   if (level == "node") return node.name;
@@ -168,11 +169,14 @@ std::string CheckDomains(const World& world, const std::vector<Placed>& all,
       const auto& level = spec.groups[g].topology.require;
       if (level.empty()) continue;
       std::set<std::string> domains;
+      std::set<NodeId> nodes;
       for (const auto& at : all) {
         if (at.ref.job != job || !at.holds || !IsInside(spec, at.role->group, g)) continue;
         if (const auto domain = DomainOf(world, at, level); !domain.empty()) domains.insert(domain);
+        nodes.insert(at.node);
       }
-      if (domains.size() > 1 || domains.contains("none")) {
+      const bool below_node = level == "numa" || level == "nvlink";
+      if (domains.size() > 1 || domains.contains("none") || (below_node && nodes.size() > 1)) {
         return spec.name + " is not inside one " + level;
       }
     }

@@ -47,5 +47,14 @@ TEST(EveryCycle, StartsFixedWorkInsideItsQuotaOnly) { HoldsAfterEveryCycle(Above
 
 TEST(EveryCycle, NeverStopsWorkThatIsNotPreemptible) { HoldsAfterEveryCycle(ForbiddenEviction); }
 
+TEST(EveryCycle, PromisesOnlyRoomThatIsStillBeingLeft) {
+  HoldsAfterEveryCycle([](const World& world, const model::Plan& plan) -> std::string {
+    for (const auto& fact : world.jobs()) {
+      if (world.cluster().job(world.cluster().FindJob(fact.spec.name)).leaving > 0) return "";
+    }
+    return plan.promises.empty() ? "" : "a promise, and nobody is leaving";
+  });
+}
+
 }  // namespace
 }  // namespace muster::properties

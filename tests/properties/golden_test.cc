@@ -1,0 +1,66 @@
+// The same input gives the same plans, whatever compiled the engine.
+#include <gtest/gtest.h>
+
+#include "generators.h"
+#include "world.h"
+
+namespace muster::properties {
+namespace {
+
+constexpr std::uint64_t kGoldenHash = 0;
+constexpr std::uint64_t kGoldenSeed = 1;
+constexpr int kGoldenScenes = 8;
+
+// FNV-1a, 64 bits.
+class Hash {
+ public:
+  void Add(const std::string& text) {
+    for (const char c : text) {
+      value_ ^= static_cast<unsigned char>(c);
+      value_ *= 0x100000001B3ULL;
+    }
+  }
+  std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0xCBF29CE484222325ULL;
+};
+
+TEST(Golden, PlansOfAFixedRunHaveTheHashInTheTree) {
+  Random random(kGoldenSeed);
+  Hash hash;
+  std::size_t actions = 0;
+  for (int i = 0; i < kGoldenScenes; ++i) {
+    const Scene scene = DrawScene(random, {6, 6, 60});
+    World world(scene);
+    for (const auto& event : scene.events) {
+      world.Apply(event);
+      if (event.quiet == 5) continue;
+      const auto plan = world.Cycle(event.slow);
+      actions += plan.actions.size();
+      hash.Add(Describe(plan, world.cluster()));
+      hash.Add("\n");
+    }
+    hash.Add(world.cluster().Dump());
+  }
+  EXPECT_GT(actions, 300U) << "the run decides too little to prove anything";
+  EXPECT_EQ(hash.value(), kGoldenHash)
+      << "If the rules were meant to change: kGoldenHash = " << hash.value()
+      << "ULL in golden_test.cc, the same with gcc and clang.";
+}
+
+TEST(Golden, TheSameSceneTwiceGivesTheSamePlans) {
+  Random random(kGoldenSeed + 1);
+  const Scene scene = DrawScene(random, {6, 6, 60});
+  World one(scene), two(scene);
+  for (const auto& event : scene.events) {
+    one.Apply(event);
+    two.Apply(event);
+    EXPECT_EQ(Describe(one.Cycle(event.slow), one.cluster()),
+              Describe(two.Cycle(event.slow), two.cluster()));
+  }
+  EXPECT_EQ(one.cluster().Dump(), two.cluster().Dump());
+}
+
+}  // namespace
+}  // namespace muster::properties
