@@ -20,8 +20,7 @@ std::uint64_t Lowest(std::uint64_t mask, std::uint32_t count) {
 
 class Chooser {
  public:
-  Chooser(const DeviceLayout& layout, const DeviceRules& rules)
-      : layout_(layout), rules_(rules) {}
+  Chooser(const DeviceLayout& layout, const DeviceRules& rules) : layout_(layout), rules_(rules) {}
 
   std::uint64_t Choose(std::uint64_t candidates, std::uint32_t count, std::size_t kind) const {
     if (Count(candidates) == count) return candidates;

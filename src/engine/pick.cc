@@ -13,7 +13,7 @@ using model::GpuKind;
 
 namespace {
 
-constexpr std::size_t kSmallScope = 64;   // nodes that are looked at one by one
+constexpr std::size_t kSmallScope = 64;    // nodes that are looked at one by one
 constexpr std::size_t kEquallyFull = 4;    // banks whose links are compared
 constexpr std::size_t kShareBanks = 8;     // banks that are compared for a share
 constexpr std::size_t kShareLooks = 16;    // banks of one room class that are looked at for it

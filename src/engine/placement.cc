@@ -129,13 +129,13 @@ bool Placement::PlacePiece(const Piece& piece, Mode mode) {
   const auto mark = cluster_.mark();
   const JobState& job = cluster_.job(piece.job);
   Scopes preferred;  // only single workers look at what their ancestors prefer
-  const bool placed =
-      piece.group == kNone
-          ? PlaceSingle(piece.job, piece.workers[0], mode)
-          : JoinGroups(job, job.groups[piece.group].parent, preferred) &&
-                PlaceGroup(piece.job, piece.group, mode);
+  const bool placed = piece.group == kNone
+                          ? PlaceSingle(piece.job, piece.workers[0], mode)
+                          : JoinGroups(job, job.groups[piece.group].parent, preferred) &&
+                                PlaceGroup(piece.job, piece.group, mode);
   if (placed) {
-    cluster_.TouchedSince(mark, placed_);
+    cluster_.TouchedSince(mark, placed_);  // others may have made room
+    std::erase_if(placed_, [&](const WorkerRef& ref) { return ref.job != piece.job; });
   } else {
     cluster_.RollbackTo(mark);
   }
@@ -210,8 +210,8 @@ void Placement::ListCandidates(JobId id, std::uint32_t group, LevelId level_id, 
       slots = std::popcount(free & level.domains[d].devices);
     } else if (!need.workers.empty()) {
       const ShapeId shape = job.workers[need.workers[0]].shape;
-      slots = cluster_.shapes().SlotsIn(shape, level_id, d,
-                                        maker_ != nullptr ? Mode::kEmptied : mode);
+      slots =
+          cluster_.shapes().SlotsIn(shape, level_id, d, maker_ != nullptr ? Mode::kEmptied : mode);
       const auto& state = job.groups[group];
       const bool alike = std::all_of(need.workers.begin(), need.workers.end(),
                                      [&](auto i) { return job.workers[i].shape == shape; });

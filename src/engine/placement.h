@@ -21,7 +21,8 @@ struct Piece {
   Vec cost;
 };
 
-// Makes room where there is none: by moving others (Consolidation) or by asking them to leave (Search).
+// Makes room where there is none: by moving others (Consolidation) or by asking them to leave
+// (Search).
 class RoomMaker {
  public:
   virtual ~RoomMaker() = default;
@@ -45,8 +46,8 @@ class Placement {
   // Gives every worker of the piece a place in this mode; false: nothing has changed.
   bool Place(const Piece& piece, Mode mode);
 
-  // Gives workers that were told to leave places elsewhere: the group they form first (kNone: each for
-  // itself), then the rest one by one. Returns how many found one.
+  // Gives workers that were told to leave places elsewhere: the group they form first (kNone: each
+  // for itself), then the rest one by one. Returns how many found one.
   std::size_t Rehouse(std::uint32_t group, const std::vector<WorkerRef>& workers);
   // The workers that the last successful Place() gave a place.
   const std::vector<WorkerRef>& placed() const { return placed_; }

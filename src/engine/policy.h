@@ -17,7 +17,7 @@ struct Policy {
   bool shrink = true;                  // step 3: take elastic workers back before anything else
   bool consolidate = true;             // step 4
   bool reclaim = true;                 // step 5
-  bool reclaim_in_proportion = true;  // above its quota nobody reclaims what costs fairness more
+  bool reclaim_in_proportion = true;   // above its quota nobody reclaims what costs fairness more
   bool preempt = true;                 // step 5
   bool evict_stale = true;             // step 8
   bool victims_may_move = true;        // a victim that fits elsewhere is moved, not paused
@@ -33,17 +33,17 @@ struct Policy {
   bool spare_islands = true;           // small workers take the part of a node that is broken most
   bool near_nic = true;                // gangs take a part with a NIC, single workers leave it
   bool members_apart = true;           // shares of one gang on different GPUs unless it says so
-  bool fixed_work = true;     // work that is not preemptible is no victim and stays inside quotas
-  bool fixed_builds = true;   // build work is never preemptible, whatever it says
-  bool limits = true;         // of queues, at every level
-  bool queue_priority = true;          // bands of priority between sibling queues
-  bool min_runtime = true;             // a queue's jobs are no victims before theirs
-  bool preemption_delay = true;        // a job causes no eviction before its own
-  bool cordon = true;                  // cordoned nodes take nobody, draining ones are emptied
+  bool fixed_work = true;      // work that is not preemptible is no victim and stays inside quotas
+  bool fixed_builds = true;    // build work is never preemptible, whatever it says
+  bool limits = true;          // of queues, at every level
+  bool queue_priority = true;  // bands of priority between sibling queues
+  bool min_runtime = true;     // a queue's jobs are no victims before theirs
+  bool preemption_delay = true;  // a job causes no eviction before its own
+  bool cordon = true;            // cordoned nodes take nobody, draining ones are emptied
   GangPacking gang_packing = GangPacking::kFewestNodes;
   std::int64_t decay_half_life_ms = 7LL * 24 * 3600 * 1000;  // of past use; 0: past use is ignored
   std::int64_t decay_strength_milli = 1000;  // how hard past use pulls at the weights
-  std::int64_t search_budget = 4'000;      // victims and places looked at in one cycle
+  std::int64_t search_budget = 4'000;        // victims and places looked at in one cycle
   std::int64_t move_limit = 16;              // workers one consolidation may move; < 0: any number
 };
 

@@ -59,8 +59,8 @@ const std::vector<ShapeId>& ShapeTable::Targets() {
     const bool gpus = shapes_[id].spec.request.gpu.kind != GpuKind::kNone;
     if (gpus && demand_[id] > 0) targets_.push_back(id);
   }
-  const auto last = targets_.begin() +
-                    static_cast<std::ptrdiff_t>(std::min(kMostTargets, targets_.size()));
+  const auto last =
+      targets_.begin() + static_cast<std::ptrdiff_t>(std::min(kMostTargets, targets_.size()));
   std::partial_sort(targets_.begin(), last, targets_.end(), [&](ShapeId a, ShapeId b) {
     return demand_[a] != demand_[b] ? demand_[a] > demand_[b] : a < b;
   });

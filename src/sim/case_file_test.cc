@@ -58,7 +58,8 @@ TEST(CaseFile, ReadsQueuesAsATree) {
 TEST(CaseFile, SaysWhereAMistakeIsAndWhatIsAllowed) {
   EXPECT_THAT(MessageOf("rule nonsense\n"), HasSubstr("a.case:1: no rule is called `nonsense`"));
   EXPECT_THAT(MessageOf("rule nonsense\n"), HasSubstr("allowed: shrink, consolidate"));
-  EXPECT_THAT(MessageOf("rule grow\n\nnoed a\n"), HasSubstr("a.case:3: no line begins with `noed`"));
+  EXPECT_THAT(MessageOf("rule grow\n\nnoed a\n"),
+              HasSubstr("a.case:3: no line begins with `noed`"));
   EXPECT_THAT(MessageOf("rule grow\njob x gpuz=2\n"),
               HasSubstr("a.case:2: `gpuz=` means nothing here; allowed: "));
   EXPECT_THAT(MessageOf("rule grow\njob x workers=4..2\n"), HasSubstr("2..8"));
@@ -85,8 +86,9 @@ Result<CaseResult> RunText(const std::string& text) {
 }
 
 TEST(CaseRun, FailsWhereAnExpectationDoesNotHold) {
-  const auto result = RunText("rule grow\nnode a gpus=2\njob x workers=1..2\ncycle\n"
-                              "expect x running=1\n");
+  const auto result = RunText(
+      "rule grow\nnode a gpus=2\njob x workers=1..2\ncycle\n"
+      "expect x running=1\n");
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_THAT(result->differences, testing::ElementsAre("line 5: x: running 2, expected 1"));
 }

@@ -135,7 +135,8 @@ void CaseJudge::ComparePlaces(const ExpectJob& want, const Seen& seen,
   for (const auto& place : want.places) places[place.node] |= place.devices;
   if (!places.empty() && places != seen.devices) {
     std::vector<std::string> is, wanted;
-    for (const auto& [node, devices] : seen.devices) is.push_back(node + ":" + DeviceNames(devices));
+    for (const auto& [node, devices] : seen.devices)
+      is.push_back(node + ":" + DeviceNames(devices));
     for (const auto& [node, devices] : places) wanted.push_back(node + ":" + DeviceNames(devices));
     out.push_back(Unlike(want.name + ": on GPUs", Join(is), Join(wanted)));
   }
@@ -146,8 +147,7 @@ void CaseJudge::ComparePlaces(const ExpectJob& want, const Seen& seen,
   }
 }
 
-void CaseJudge::CompareCause(const ExpectJob& want, JobId id,
-                             std::vector<std::string>& out) const {
+void CaseJudge::CompareCause(const ExpectJob& want, JobId id, std::vector<std::string>& out) const {
   if (want.rule.empty() && want.cause.empty()) return;
   std::set<std::string> rules, causes;
   for (const auto& action : last_.actions) {
@@ -215,8 +215,7 @@ std::vector<std::string> CaseJudge::Differences(const ExpectPlan& want) const {
     compare(std::string(model::Name(kind)) + "s", counts[kind], count);
   }
   if (want.evictions) {
-    compare("evictions", counts[ActionKind::kShrink] + counts[ActionKind::kPause],
-            *want.evictions);
+    compare("evictions", counts[ActionKind::kShrink] + counts[ActionKind::kPause], *want.evictions);
   }
   if (want.empty) compare("actions", static_cast<std::int64_t>(last_.actions.size()), 0);
   return out;

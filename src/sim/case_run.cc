@@ -78,8 +78,7 @@ Result<std::uint64_t> Player::DevicesOf(const CaseJob& job, const CasePlace& pla
   std::uint64_t devices = place.devices;
   for (int i = 0; !place.chosen && i < count; ++i) devices |= open & (~open + 1), open &= open - 1;
   if (std::popcount(devices) != count || (devices & ~mask) != 0) {
-    return Fail(ErrorCode::kInvalid,
-                job.spec.name + " cannot run on " + place.node + " like that",
+    return Fail(ErrorCode::kInvalid, job.spec.name + " cannot run on " + place.node + " like that",
                 "a worker of it has " + std::to_string(count) + " GPUs");
   }
   const bool whole = gpu.kind == model::GpuKind::kWhole;

@@ -109,8 +109,8 @@ std::string LineReader::Name(std::string_view what) {
 
 bool LineReader::Flag(std::string_view word) {
   flags_.emplace_back(word);
-  const auto first = words_.plain.begin() +
-                     static_cast<std::ptrdiff_t>(std::min(names_, words_.plain.size()));
+  const auto first =
+      words_.plain.begin() + static_cast<std::ptrdiff_t>(std::min(names_, words_.plain.size()));
   return std::find(first, words_.plain.end(), word) != words_.plain.end();
 }
 

@@ -64,10 +64,10 @@ class LineReader {
   std::optional<std::int64_t> Bytes(std::string_view key);
   std::optional<std::int64_t> DurationMs(std::string_view key);
   std::optional<CountRange> Range(std::string_view key);
-  std::vector<std::string> List(std::string_view key);   // a,b
-  model::Labels Labels(std::string_view key);            // zone:a,rack:r1
-  model::Amounts Amounts(std::string_view key);          // 4,H100:2,fpga:1
-  std::vector<CasePlace> Places(std::string_view key);   // a:0-1,b*2
+  std::vector<std::string> List(std::string_view key);  // a,b
+  model::Labels Labels(std::string_view key);           // zone:a,rack:r1
+  model::Amounts Amounts(std::string_view key);         // 4,H100:2,fpga:1
+  std::vector<CasePlace> Places(std::string_view key);  // a:0-1,b*2
   // The position of the value among the choices.
   std::optional<std::size_t> Choice(std::string_view key, const std::vector<std::string>& choices);
 
@@ -84,9 +84,9 @@ class LineReader {
   const CaseWords& words_;
   CaseProblems& problems_;
   std::vector<bool> taken_;
-  std::size_t names_ = 0;            // plain words that are names
-  std::vector<std::string> flags_;   // asked for
-  std::vector<std::string> keys_;    // asked for
+  std::size_t names_ = 0;           // plain words that are names
+  std::vector<std::string> flags_;  // asked for
+  std::vector<std::string> keys_;   // asked for
 };
 
 std::optional<std::int64_t> ParseWhole(std::string_view text);

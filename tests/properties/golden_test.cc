@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t kGoldenHash = 0;
 constexpr std::uint64_t kGoldenSeed = 1;
-constexpr int kGoldenScenes = 8;
+constexpr int kGoldenScenes = 12;
 
 // FNV-1a, 64 bits.
 class Hash {

@@ -34,11 +34,12 @@ TEST_P(EveryCase, HoldsAndFailsWithoutItsRule) {
   EXPECT_THAT(result->differences, testing::IsEmpty()) << GetParam();
 }
 
-INSTANTIATE_TEST_SUITE_P(Scenarios, EveryCase, testing::ValuesIn(CaseFiles()), [](const auto& info) {
-  std::string name = std::filesystem::path(info.param).stem().string();
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Scenarios, EveryCase, testing::ValuesIn(CaseFiles()),
+                         [](const auto& param) {
+                           std::string name = std::filesystem::path(param.param).stem().string();
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 TEST(Cases, EveryRuleIsProvenByOne) {
   std::map<std::string, int> proven;
