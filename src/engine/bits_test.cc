@@ -50,8 +50,8 @@ TEST(Bits, BehavesLikeASet) {
   Random random(5);
   for (int i = 0; i < 20'000; ++i) {
     // Clustered, so that words fill up and become empty again.
-    const auto member = static_cast<std::uint32_t>(random.Between(0, 9) * 1999 +
-                                                   random.Between(0, 70));
+    const auto member =
+        static_cast<std::uint32_t>(random.Between(0, 9) * 1999 + random.Between(0, 70));
     if (random.Chance(50)) {
       bits.Insert(member);
       expected.insert(member);

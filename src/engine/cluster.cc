@@ -147,15 +147,13 @@ Vec Cluster::CostOf(WorkerRef ref) const {
   return cost;
 }
 
-// GPU-milliseconds that stopping the job now would cost; -1 where nothing is known.
-std::int64_t Cluster::LostWorkMs(const JobState& job, std::int64_t now_ms) const {
-  if (job.checkpoint_ms < 0) return -1;
-  std::int64_t milli = 0;
-  for (const auto& w : job.workers) {
-    if (w.place.Holds()) milli += w.place.charge_milli;
-  }
-  const auto age = std::max<std::int64_t>(0, now_ms - job.checkpoint_ms) + job.restart_cost_ms;
-  return age * milli / kMilli;
+std::int64_t Cluster::LostWorkMs(const JobState& job, std::int64_t gpu_milli,
+                                 std::int64_t now_ms) const {
+  std::int64_t since = job.checkpoint_ms;
+  if (since < 0 && job.checkpoint_every_ms > 0) since = now_ms - job.checkpoint_every_ms / 2;
+  if (since < 0) return -1;
+  const auto age = std::max<std::int64_t>(0, now_ms - since) + job.restart_cost_ms;
+  return age * gpu_milli / kMilli;
 }
 
 ModeSet Cluster::ModesOf(const JobState& job, const Place& place) const {

@@ -113,7 +113,8 @@ class Cluster {
   bool RoomIsFree(WorkerRef ref) const;
   // What the queue is charged for a worker at its place, or would be charged while it waits.
   Vec CostOf(WorkerRef ref) const;
-  std::int64_t LostWorkMs(const JobState& job, std::int64_t now_ms) const;
+  // GPU-milliseconds that stopping `gpu_milli` of the job now would cost; -1 where nothing is known.
+  std::int64_t LostWorkMs(const JobState& job, std::int64_t gpu_milli, std::int64_t now_ms) const;
 
   // --- Trials
   using Mark = std::size_t;

@@ -23,8 +23,9 @@ using model::Rule;
 namespace {
 
 constexpr std::int64_t kBudgetPerChange = 16;     // what a placed worker adds to the search budget
-constexpr std::size_t kClaimersPerCycle = 32;     // queues that nothing happened to but hope again
-constexpr std::size_t kConsolidatedPerCycle = 8;  // job classes likewise
+constexpr std::size_t kClaimersPerCycle = 8;      // queues that nothing happened to but hope again
+constexpr std::size_t kConsolidatedPerCycle = 4;  // job classes likewise
+constexpr int kWaves = 12;                        // rounds of a cycle that undoes its own starts
 
 }  // namespace
 
@@ -64,6 +65,7 @@ class Scheduler::Steps {
     return now_ms_ - job.submitted_ms < job.preemption_delay_ms;
   }
   bool WithinBounds(const JobState& job, const Piece& piece) const;
+  bool PlaceWithinBounds(const JobState& job, const Piece& piece, Mode mode);
   bool RoomAfterMoves(const JobClass& job_class) const;
   bool Enough(ClassId job_class, Mode mode);
   void Drain();
@@ -72,6 +74,7 @@ class Scheduler::Steps {
   void RefreshTouched();
   void Conclude();
   void StartWhereRoomIsFree();
+  void CountStarts();
   void ConcludeStart(WorkerRef ref, const Place& before, const Place& now);
   void ConcludeVictim(WorkerRef ref, const Place& before, const Place& now);
 
@@ -93,6 +96,7 @@ class Scheduler::Steps {
   std::vector<JobId> touched_;  // jobs whose place in the waiting index may have changed
   std::vector<std::pair<WorkerRef, BankId>> hints_;
   std::vector<std::pair<WorkerRef, Place>> changes_;
+  std::map<std::pair<JobId, std::uint32_t>, std::uint32_t> there_before_;  // by job and group
 };
 
 Scheduler::Scheduler(Cluster& cluster) : steps_(std::make_unique<Steps>(cluster)) {}
@@ -110,15 +114,20 @@ Plan Scheduler::Steps::Run(std::int64_t now_ms) {
   cluster_.DivideShares();
   const auto moves = cluster_.moves(), steps = placement_.steps();
   KeepPromises();
-  Allocate();
-  cluster_.Unsettle();
-  budget_ = policy.search_budget + kBudgetPerChange * (cluster_.moves() - moves);
-  search_.BeginCycle(now_ms);
-  cluster_.TakeChangedQueues(changed_);
-  if (policy.shrink) Claim(Step::kShrink);
-  if (policy.consolidate) Consolidate();
-  if (policy.reclaim) Claim(Step::kReclaim);
-  if (policy.preempt) Claim(Step::kPreempt);
+  for (int wave = 0; wave < kWaves; ++wave) {
+    search_.BeginCycle(now_ms);
+    const auto before = cluster_.moves();
+    Allocate();
+    cluster_.Unsettle();
+    cluster_.TakeChangedQueues(changed_);
+    budget_ = policy.search_budget + kBudgetPerChange * (cluster_.moves() - before);
+    if (policy.shrink) Claim(Step::kShrink);
+    if (policy.consolidate) Consolidate();
+    if (policy.reclaim) Claim(Step::kReclaim);
+    if (policy.preempt) Claim(Step::kPreempt);
+    // Where victims had only been placed in this cycle their room is free at once: for others too.
+    if (!search_.TookFresh()) break;
+  }
   Drain();
   if (policy.evict_stale) EvictStale();
   Conclude();
@@ -137,7 +146,10 @@ bool Scheduler::Steps::Enough(ClassId id, Mode mode) {
 // Whoever was promised room that others were asked to leave gets it, before anybody else can take it:
 // otherwise the same victims would be asked again and again.
 void Scheduler::Steps::KeepPromises() {
-  const std::vector<WorkerRef> promised(cluster_.Promised().begin(), cluster_.Promised().end());
+  std::vector<WorkerRef> promised(cluster_.Promised().begin(), cluster_.Promised().end());
+  std::stable_sort(promised.begin(), promised.end(), [this](WorkerRef a, WorkerRef b) {
+    return cluster_.job(a.job).priority > cluster_.job(b.job).priority;
+  });
   for (const auto& ref : promised) {
     const JobState& job = cluster_.job(ref.job);
     if (ref.index >= job.workers.size() || job.workers[ref.index].hint == kNone) continue;
@@ -162,9 +174,23 @@ void Scheduler::Steps::Allocate() {
   RefreshTouched();
 }
 
+// What a share by memory costs is known only when it has its place; see PlaceWithinBounds.
 bool Scheduler::Steps::WithinBounds(const JobState& job, const Piece& piece) const {
+  if (piece.estimated) return true;
   return cluster_.queues().WithinLimits(job.queue, piece.cost) &&
          (job.preemptible || cluster_.queues().WithinFixedQuota(job.queue, piece.cost));
+}
+
+bool Scheduler::Steps::PlaceWithinBounds(const JobState& job, const Piece& piece, Mode mode) {
+  if (!placement_.MayFit(piece, mode)) return false;
+  const auto mark = cluster_.mark();
+  if (!placement_.Place(piece, mode)) return false;
+  if (!piece.estimated ||
+      cluster_.queues().HeldWithinBounds(job.queue, piece.cost, !job.preemptible)) {
+    return true;
+  }
+  cluster_.RollbackTo(mark);
+  return false;
 }
 
 bool Scheduler::Steps::AllocateNext(JobId id) {
@@ -172,9 +198,11 @@ bool Scheduler::Steps::AllocateNext(JobId id) {
   const JobState& job = cluster_.job(id);
   for (const auto& piece : pieces_) {
     if (!WithinBounds(job, piece)) continue;
-    for (const Mode mode : {Mode::kFree, Mode::kFuture}) {
-      if (placement_.MayFit(piece, mode) && placement_.Place(piece, mode)) return true;
-    }
+    // Nobody joins a gang that is itself only promised its place.
+    const bool promised = std::any_of(job.workers.begin(), job.workers.end(),
+                                      [](const Worker& worker) { return worker.place.promised; });
+    if (!promised && PlaceWithinBounds(job, piece, Mode::kFree)) return true;
+    if (PlaceWithinBounds(job, piece, Mode::kFuture)) return true;
   }
   return false;
 }
@@ -235,7 +263,12 @@ bool Scheduler::Steps::ConsolidateNext(JobId id) {
   const JobState& job = cluster_.job(id);
   if (TooYoung(job)) return false;
   for (const auto& piece : pieces_) {
+    const auto mark = cluster_.mark();
     if (!WithinBounds(job, piece) || !consolidation_.Place(piece, now_ms_)) continue;
+    if (!cluster_.queues().HeldWithinBounds(job.queue, piece.cost, !job.preemptible)) {
+      cluster_.RollbackTo(mark);
+      continue;
+    }
     for (const auto& ref : consolidation_.moved()) {
       causes_[ref] = {id, Rule::kConsolidate};
       touched_.push_back(ref.job);
@@ -330,10 +363,7 @@ bool Scheduler::Steps::ClaimNext(Step step, JobId id) {
   for (const auto& piece : pieces_) {
     if (!MayClaim(step, job.queue, piece.cost, job.priority)) continue;
     // Room that victims of an earlier claim leave behind costs nobody anything.
-    if (WithinBounds(job, piece) && placement_.MayFit(piece, Mode::kFuture) &&
-        placement_.Place(piece, Mode::kFuture)) {
-      return true;
-    }
+    if (WithinBounds(job, piece) && PlaceWithinBounds(job, piece, Mode::kFuture)) return true;
     const auto outcome = search_.Run(step, piece, budget_);
     if (outcome == Search::Outcome::kNotProven) plan_.complete = false;
     if (outcome != Search::Outcome::kFound) continue;
@@ -434,10 +464,24 @@ void Scheduler::Steps::StartWhereRoomIsFree() {
   }
 }
 
+// How many workers of a leaf group were there before those that start now.
+void Scheduler::Steps::CountStarts() {
+  there_before_.clear();
+  for (const auto& [ref, before] : changes_) {
+    const Place& now = cluster_.worker(ref).place;
+    if (before.state == WorkerState::kRunning || now.state != WorkerState::kRunning) continue;
+    if (now.promised) continue;
+    const auto group = cluster_.worker(ref).group;
+    const auto active = cluster_.job(ref.job).groups[group].active;
+    --there_before_.try_emplace({ref.job, group}, active).first->second;
+  }
+}
+
 // Turns what was tried into what is: starts are started, victims are leaving, promises are hints.
 void Scheduler::Steps::Conclude() {
   cluster_.ListChanges(changes_);
   StartWhereRoomIsFree();
+  CountStarts();
   for (const auto& [ref, before] : changes_) {
     const Place now = cluster_.worker(ref).place;
     if (now == before) continue;
@@ -469,9 +513,12 @@ void Scheduler::Steps::ConcludeStart(WorkerRef ref, const Place& before, const P
   started.fresh = false;
   cluster_.Move(ref, started);
   cluster_.SetStarted(ref, now_ms_);
-  const GroupState& group = cluster_.job(ref.job).groups[cluster_.worker(ref).group];
+  const auto group = cluster_.worker(ref).group;
+  auto& there = there_before_[{ref.job, group}];
+  const bool grows = there >= cluster_.job(ref.job).groups[group].minimum;
+  ++there;
   Action action;
-  action.kind = group.active > group.minimum ? ActionKind::kGrow : ActionKind::kStart;
+  action.kind = grows ? ActionKind::kGrow : ActionKind::kStart;
   action.job = ref.job;
   action.worker = ref.index;
   action.node = node;
@@ -491,11 +538,14 @@ void Scheduler::Steps::ConcludeVictim(WorkerRef ref, const Place& before, const 
   action.node = cluster_.nodes().bank(before.bank).node;
   action.devices = before.devices;
   if (now.promised) {
+    action.rule = Rule::kConsolidate;
     action.kind = ActionKind::kMove;
     action.to_node = cluster_.nodes().bank(now.bank).node;
     hints_.emplace_back(ref, now.bank);
   } else {
     action.kind = job.Satisfied() ? ActionKind::kShrink : ActionKind::kPause;
+    const auto lost = cluster_.LostWorkMs(job, before.charge_milli, now_ms_);
+    action.lost_gpu_ms = action.kind == ActionKind::kShrink ? std::min<std::int64_t>(lost, 0) : lost;
   }
   Place leaving = before;
   leaving.state = WorkerState::kLeaving;

@@ -91,6 +91,7 @@ struct JobState {
   std::optional<std::int64_t> stale_grace_ms;
   std::int64_t stale_since_ms = -1;  // below its minimum since; -1: it is not
   std::int64_t checkpoint_ms = -1;   // when its last checkpoint was taken; -1: not known
+  std::int64_t checkpoint_every_ms = 0;  // declared; half of it is expected to be lost
   std::int64_t restart_cost_ms = 0;
   std::vector<GroupState> groups;
   std::vector<Worker> workers;

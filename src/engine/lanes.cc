@@ -1,44 +1,80 @@
 #include "engine/lanes.h"
 
+#include <utility>
+
 namespace muster::engine {
 
 void Lanes::Close() {
-  order_.Clear();
-  for (const QueueId queue : opened_) lanes_[queue].entries.clear();
+  for (const QueueId queue : opened_) {
+    lanes_[queue].entries.clear();
+    lanes_[queue].filled = false;
+    lanes_[queue].best = kNone;
+  }
   opened_.clear();
+  claims_ = nullptr;
   dead_.assign(cluster_.class_count(), false);
+  live_ = cluster_.class_count();
+}
+
+// Remembers the bucket's head if it is the best of its queue so far.
+void Lanes::Consider(std::uint32_t id) {
+  const Bucket& bucket = cluster_.waiting().bucket(id);
+  const auto waiters = bucket.waiters();
+  if (waiters.empty()) return;
+  Lane& lane = lanes_[bucket.queue];
+  if (lane.best == kNone) {
+    opened_.push_back(bucket.queue);
+  } else if (!(waiters[0].key < lane.head.waiter.key)) {
+    return;
+  }
+  lane.best = 0;
+  lane.head = {id, 0, waiters[0], bucket.job_class};
+}
+
+void Lanes::Start() {
+  std::vector<Vec> costs;
+  for (const QueueId queue : opened_) {
+    costs.push_back(cluster_.job_class(lanes_[queue].head.job_class).cost);
+  }
+  order_.Reset(opened_, costs);
 }
 
 void Lanes::Open(const std::function<bool(ClassId)>& may_be_helped) {
-  const auto& waiting = cluster_.waiting();
   Close();
   for (ClassId c = 0; c < cluster_.class_count(); ++c) {
-    const auto buckets = waiting.OfClass(c);
-    if (buckets.empty() || !may_be_helped(c)) continue;
-    for (const auto id : buckets) {
-      const Bucket& bucket = waiting.bucket(id);
-      if (bucket.waiters().empty()) continue;
-      if (lanes_[bucket.queue].entries.empty()) opened_.push_back(bucket.queue);
-      lanes_[bucket.queue].entries.push_back({id, 0, bucket.waiters()[0], c});
+    const auto buckets = cluster_.waiting().OfClass(c);
+    dead_[c] = buckets.empty() || !may_be_helped(c);
+    if (dead_[c]) {
+      --live_;
+      continue;
     }
+    for (const auto id : buckets) Consider(id);
   }
-  for (const QueueId queue : opened_) Choose(queue);
+  Start();
 }
 
-void Lanes::Open(std::span<const QueueId> queues,
-                 const std::function<bool(const Bucket&)>& may_claim) {
-  const auto& waiting = cluster_.waiting();
+void Lanes::Open(std::span<const QueueId> queues, std::function<bool(const Bucket&)> may_claim) {
   Close();
+  claims_ = std::move(may_claim);
   for (const QueueId queue : queues) {
-    for (const auto id : waiting.OfQueue(queue)) {
-      const Bucket& bucket = waiting.bucket(id);
-      if (bucket.waiters().empty() || !may_claim(bucket)) continue;
-      lanes_[queue].entries.push_back({id, 0, bucket.waiters()[0], bucket.job_class});
+    for (const auto id : cluster_.waiting().OfQueue(queue)) {
+      const Bucket& bucket = cluster_.waiting().bucket(id);
+      if (!bucket.waiters().empty() && claims_(bucket)) Consider(id);
     }
-    if (lanes_[queue].entries.empty()) continue;
-    opened_.push_back(queue);
-    Choose(queue);
   }
+  Start();
+}
+
+void Lanes::Fill(QueueId queue) {
+  Lane& lane = lanes_[queue];
+  lane.filled = true;
+  for (const auto id : cluster_.waiting().OfQueue(queue)) {
+    const Bucket& bucket = cluster_.waiting().bucket(id);
+    if (bucket.waiters().empty() || dead_[bucket.job_class]) continue;
+    if (claims_ && !claims_(bucket)) continue;
+    lane.entries.push_back({id, 0, bucket.waiters()[0], bucket.job_class});
+  }
+  Choose(queue);
 }
 
 // Finds the head of the queue's lane and tells the order what it would cost.
@@ -65,8 +101,12 @@ void Lanes::Choose(QueueId queue) {
 std::optional<Lanes::Head> Lanes::Next() {
   for (;;) {
     current_ = order_.Next();
-    if (current_ == kNone) return std::nullopt;
+    if (current_ == kNone || live_ == 0) return std::nullopt;
     const Lane& lane = lanes_[current_];
+    if (!lane.filled) {
+      Fill(current_);  // which may show that another queue comes first
+      continue;
+    }
     const Entry& entry = lane.entries[lane.best];
     if (!dead_[entry.job_class]) return Head{entry.waiter.job, entry.job_class};
     Choose(current_);
@@ -94,6 +134,8 @@ void Lanes::Served(const JobState& job) {
     back.waiter = {{-job.priority, 1 + job.Surplus(), job.submitted_ms, job.sequence}, id};
     back.job_class = cluster_.ClassOf(id);
     if (dead_.size() <= back.job_class) dead_.resize(back.job_class + 1, false);
+    live_ += dead_[back.job_class] ? 1 : 0;
+    dead_[back.job_class] = false;
     lane.entries.push_back(back);
   }
   Choose(current_);
@@ -108,6 +150,7 @@ void Lanes::SkipJob() {
 
 void Lanes::SkipClass() {
   dead_[lanes_[current_].entries[lanes_[current_].best].job_class] = true;
+  --live_;
   Choose(current_);
 }
 

@@ -30,7 +30,7 @@ class Lanes {
   // All queues that have a job of a class that passes the test.
   void Open(const std::function<bool(ClassId)>& may_be_helped);
   // These queues, with the jobs whose buckets pass the test.
-  void Open(std::span<const QueueId> queues, const std::function<bool(const Bucket&)>& may_claim);
+  void Open(std::span<const QueueId> queues, std::function<bool(const Bucket&)> may_claim);
   std::optional<Head> Next();  // the job that is to be looked at now
 
   // What became of it:
@@ -38,7 +38,9 @@ class Lanes {
   void SkipJob();                    // could not be served, nor can its equals in this queue
   void SkipClass();                  // nobody of its class can be served any more
 
-  bool Exhausted(QueueId queue) const { return lanes_[queue].entries.empty(); }
+  bool Exhausted(QueueId queue) const {
+    return lanes_[queue].entries.empty() && (lanes_[queue].filled || lanes_[queue].best == kNone);
+  }
 
  private:
   struct Entry {  // one bucket, or with bucket == kNone a job that came back
@@ -48,10 +50,15 @@ class Lanes {
     ClassId job_class = kNone;
   };
   struct Lane {
+    bool filled = false;  // entries are listed when the queue is first served
+    Entry head;           // until then the best of them
     std::vector<Entry> entries;
     std::uint32_t best = kNone;
   };
 
+  void Consider(std::uint32_t bucket);
+  void Start();
+  void Fill(QueueId queue);
   void Advance(Lane& lane, bool whole_bucket);
   void Choose(QueueId queue);
   void Close();
@@ -59,8 +66,10 @@ class Lanes {
   Cluster& cluster_;
   QueueOrder order_;
   std::vector<Lane> lanes_;
-  std::vector<bool> dead_;  // by class
+  std::vector<bool> dead_;  // by class: failed the test, or cannot be served any more
+  std::size_t live_ = 0;    // classes that are not dead
   std::vector<QueueId> opened_;
+  std::function<bool(const Bucket&)> claims_;  // the test of buckets, if there is one
   QueueId current_ = kNone;
 };
 

@@ -1,5 +1,6 @@
 #include "engine/order.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/wide.h"
@@ -118,6 +119,42 @@ void QueueOrder::Clear() {
     }
   }
   used_.clear();
+}
+
+void QueueOrder::Reset(const std::vector<QueueId>& leaves, const std::vector<Vec>& next_costs) {
+  Clear();
+  std::vector<QueueId> level = leaves;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    Seat& seat = seats_[leaves[i]];
+    seat.active = true;
+    seat.next = next_costs[i];
+    used_.push_back(leaves[i]);
+  }
+  // Deepest first, so that a parent knows its best child's job before it is ranked itself.
+  std::stable_sort(level.begin(), level.end(), [this](QueueId a, QueueId b) {
+    return queues_[a].depth > queues_[b].depth;
+  });
+  for (std::size_t i = 0; i < level.size(); ++i) {
+    const QueueId q = level[i];
+    if (q == 0) break;
+    Seat& seat = seats_[q];
+    if (!seat.heap.empty()) {
+      for (auto at = static_cast<std::uint32_t>(seat.heap.size()); at-- > 0;) Sift(q, at);
+      seat.next = seats_[seat.heap[0]].next;
+    }
+    seat.rank = RankOf(queues_, q, queues_[q].held, seat.next);
+    auto& siblings = seats_[queues_[q].parent].heap;
+    seat.position = static_cast<std::uint32_t>(siblings.size());
+    siblings.push_back(q);
+    if (siblings.size() > 1) continue;
+    // The parent takes its turn behind everybody who is as deep as its children.
+    const auto depth = queues_[q].depth - 1;
+    const auto place = std::find_if(level.begin() + static_cast<std::ptrdiff_t>(i) + 1, level.end(),
+                                    [&](QueueId other) { return queues_[other].depth < depth; });
+    level.insert(place, queues_[q].parent);
+  }
+  auto& top = seats_[0].heap;
+  for (auto at = static_cast<std::uint32_t>(top.size()); at-- > 0;) Sift(0, at);
 }
 
 void QueueOrder::Offer(QueueId leaf, const Vec& next_cost) {

@@ -41,7 +41,8 @@ class QueueOrder {
  public:
   explicit QueueOrder(const QueueTable& queues);
 
-  void Clear();  // nobody offers anything
+  // Starts anew: exactly these leaves offer, each the cost at the same position. O(number of leaves).
+  void Reset(const std::vector<QueueId>& leaves, const std::vector<Vec>& next_costs);
   void Offer(QueueId leaf, const Vec& next_cost);  // anew after each change of what the leaf holds
   void Withdraw(QueueId leaf);
   QueueId Next() const;  // kNone: nobody offers anything
@@ -55,6 +56,7 @@ class QueueOrder {
     std::vector<QueueId> heap;   // active children
   };
 
+  void Clear();
   void Update(QueueId id);  // re-ranks the queue among its siblings, then its ancestors
   void Sift(QueueId parent, std::uint32_t position);
   bool Before(QueueId a, QueueId b) const { return ServedBefore(seats_[a].rank, seats_[b].rank); }

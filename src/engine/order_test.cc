@@ -55,7 +55,11 @@ int First(const std::vector<Given>& given, std::int64_t gpus) {
 }
 
 TEST(QueueOrder, WhoIsAboveItsFairShareComesLast) {
-  EXPECT_EQ(First({{.held = 5, .priority = 200}, {.held = 3}}, 8), 1);
+  const auto table = Make({{.held = 5}, {.held = 3}}, 8);
+  QueueOrder order(table);
+  order.Offer(1, Gpus(1));
+  order.Offer(2, Gpus(5));
+  EXPECT_EQ(order.Next(), 2U) << "although it would be the more saturated with its next job";
 }
 
 TEST(QueueOrder, WhoStaysWithinItsQuotaComesBeforeWhoDoesNot) {

@@ -43,7 +43,9 @@ void Placement::NextPieces(JobId id, std::vector<Piece>& out) const {
   const auto dims = cluster_.queues().dims();
   const auto price = [&](Piece& piece) {
     for (const auto i : piece.workers) {
-      piece.cost.Add(cluster_.shapes()[job.workers[i].shape].cost, dims);
+      const Shape& shape = cluster_.shapes()[job.workers[i].shape];
+      piece.cost.Add(shape.cost, dims);
+      piece.estimated |= shape.spec.request.gpu.kind == GpuKind::kMemory;
     }
   };
   if (!job.Satisfied()) {

@@ -19,6 +19,7 @@ struct Piece {
   std::uint32_t group = kNone;         // the group to satisfy; kNone: one worker above the minimum
   std::vector<std::uint32_t> workers;  // with a choice of groups: the ones tried first
   Vec cost;
+  bool estimated = false;  // the true cost depends on the place: shares by memory
 };
 
 // Makes room where there is none: by moving others (Consolidation) or by asking them to leave

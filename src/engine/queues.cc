@@ -170,6 +170,18 @@ bool QueueTable::WithinFixedQuota(QueueId leaf, const Vec& adds) const {
   return true;
 }
 
+bool QueueTable::HeldWithinBounds(QueueId leaf, const Vec& of, bool fixed) const {
+  for (QueueId q = leaf; q != 0; q = states_[q].parent) {
+    const QueueState& queue = states_[q];
+    for (std::size_t d = 0; d < dims(); ++d) {
+      if (of[d] == 0) continue;
+      if (queue.held[d] > queue.limit[d]) return false;
+      if (fixed && queue.fixed[d] > queue.quota[d]) return false;
+    }
+  }
+  return true;
+}
+
 std::pair<QueueId, QueueId> QueueTable::Part(QueueId a, QueueId b) const {
   while (states_[a].depth > states_[b].depth) a = states_[a].parent;
   while (states_[b].depth > states_[a].depth) b = states_[b].parent;

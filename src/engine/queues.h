@@ -65,6 +65,9 @@ class QueueTable {
   bool WithinLimits(QueueId leaf, const Vec& adds) const;
   bool WithinFixedQuota(QueueId leaf, const Vec& adds) const;
 
+  // The same of what is held already, in the dimensions of which `of` has something.
+  bool HeldWithinBounds(QueueId leaf, const Vec& of, bool fixed) const;
+
   // The two ancestors (or the queues themselves) at which the paths of a and b part.
   std::pair<QueueId, QueueId> Part(QueueId a, QueueId b) const;
 

@@ -32,6 +32,7 @@ bool WithinWith(const Vec& held, const Vec& adds, const Vec& bound, std::size_t 
 
 void Search::BeginCycle(std::int64_t now_ms) {
   now_ms_ = now_ms;
+  took_fresh_ = false;
   for (auto& pool : pools_) pool.built = false;
 }
 
@@ -196,6 +197,7 @@ Search::Outcome Search::Run(Step step, const Piece& piece, std::int64_t& budget)
   if (outcome == Outcome::kNotProven) outcome = WalkBanks(piece);
   if (outcome == Outcome::kNobody && !whole) outcome = Outcome::kNotProven;
   if (outcome != Outcome::kFound) budget -= Spent() - before;
+  for (const auto& taken : taken_) took_fresh_ |= taken.before[0].second.fresh;
   return outcome;
 }
 
@@ -316,17 +318,8 @@ void Search::MoveElsewhere(const Piece& claim) {
 
 // Limits and, for work that is not preemptible, quotas; on the state that the plan leads to.
 bool Search::WithinBounds(const Piece& piece) const {
-  const auto& queues = cluster_.queues();
   const JobState& job = cluster_.job(piece.job);
-  for (QueueId q = job.queue; q != 0; q = queues[q].parent) {
-    const QueueState& queue = queues[q];
-    for (std::size_t d = 0; d < queues.dims(); ++d) {
-      if (piece.cost[d] == 0) continue;
-      if (queue.held[d] > queue.limit[d]) return false;
-      if (!job.preemptible && queue.fixed[d] > queue.quota[d]) return false;
-    }
-  }
-  return true;
+  return cluster_.queues().HeldWithinBounds(job.queue, piece.cost, !job.preemptible);
 }
 
 // A claimer that ends above its share must not end as saturated as the sibling it took from, and

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "engine/cluster.h"
@@ -36,6 +37,8 @@ class Search final : private RoomMaker {
   // On kFound the piece has its (promised) place and taken() have left theirs.
   Outcome Run(Step step, const Piece& piece, std::int64_t& budget);
   const std::vector<Taken>& taken() const { return taken_; }
+  // Whether a search since the last call took workers that were placed in this very cycle.
+  bool TookFresh() { return std::exchange(took_fresh_, false); }
 
   // Whether there is anybody at all from whom this claimer might take something.
   bool AnyVictims(Step step, QueueId claimer, const Vec& adds);
@@ -90,6 +93,7 @@ class Search final : private RoomMaker {
   VictimList here_;                  // of the jobs on one node
   std::vector<JobId> jobs_;
   std::int64_t visited_ = 0;
+  bool took_fresh_ = false;
   std::vector<Taken> taken_;
   std::vector<WorkerRef> workers_;
   std::vector<WorkerRef> claimed_;  // the workers of the piece, at their promised places

@@ -6,7 +6,7 @@
 namespace muster::engine {
 bool AskedBefore(const VictimUnit& a, const VictimUnit& b) {
   const auto rank = [](const VictimUnit& unit) {
-    return std::tuple(unit.priority, unit.part == VictimUnit::Part::kJob, -unit.submitted_ms);
+    return std::tuple(!unit.fresh, unit.priority, unit.part == VictimUnit::Part::kJob, -unit.submitted_ms);
   };
   if (rank(a) != rank(b)) return rank(a) < rank(b);
   if (a.sequence != b.sequence) return a.sequence > b.sequence;
@@ -16,6 +16,7 @@ bool AskedBefore(const VictimUnit& a, const VictimUnit& b) {
 namespace {
 
 bool LosesLess(const VictimUnit& a, const VictimUnit& b) {
+  if (a.fresh != b.fresh) return a.fresh;
   if (a.lost_gpu_ms != b.lost_gpu_ms) return a.lost_gpu_ms < b.lost_gpu_ms;
   return AskedBefore(a, b);
 }
@@ -43,6 +44,7 @@ void VictimList::AddSurplus(const Cluster& cluster, const JobState& job, std::ui
     for (std::size_t i = 0; i < surplus; ++i) {
       unit.part = VictimUnit::Part::kWorker;
       unit.index = order_[i];
+      unit.fresh = job.workers[order_[i]].place.fresh;
       units_.push_back(unit);
       ++unit.turn;
     }
@@ -55,6 +57,7 @@ void VictimList::AddSurplus(const Cluster& cluster, const JobState& job, std::ui
     --spare;
     unit.part = VictimUnit::Part::kGroup;
     unit.index = *child;
+    unit.fresh = false;
     units_.push_back(unit);
     ++unit.turn;
   }
@@ -68,12 +71,20 @@ void VictimList::AddJob(const Cluster& cluster, JobId id, std::int64_t now_ms, b
   unit.priority = job.priority;
   unit.submitted_ms = job.submitted_ms;
   unit.sequence = job.sequence;
-  const auto lost =
-      cluster.policy().compare_lost_work ? cluster.LostWorkMs(job, now_ms) : std::int64_t{-1};
+  std::int64_t gpu_milli = 0;
+  bool fresh = true;
+  for (const auto& worker : job.workers) {
+    if (!worker.place.Holds()) continue;
+    gpu_milli += worker.place.charge_milli;
+    fresh &= worker.place.fresh;
+  }
+  const auto lost = cluster.policy().compare_lost_work ? cluster.LostWorkMs(job, gpu_milli, now_ms)
+                                                       : std::int64_t{-1};
   unit.lost_gpu_ms = lost < 0 ? -1 : 0;  // giving a worker back at a step boundary loses nothing
   if (job.Satisfied()) AddSurplus(cluster, job, 0, unit);
   if (surplus_only) return;
   unit.part = VictimUnit::Part::kJob;
+  unit.fresh = fresh;
   unit.lost_gpu_ms = lost;
   units_.push_back(unit);
 }

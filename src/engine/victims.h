@@ -1,7 +1,7 @@
 // VictimList: who may be asked to leave, in the order in which they are asked.
 //
 // A victim is a unit: one worker above its job's minimum, one group above its parent's minimum, or
-// what is left of a job. Order: lowest priority, units above the minimum before whole jobs,
+// what is left of a job. Order: placed in this very cycle, lowest priority, units above the minimum before whole jobs,
 // youngest. Where the lost work of two units is known it decides first; units of which nothing is
 // known keep the positions that the plain order gave them. The order is made lazily: looking at the
 // first k of n units costs O(n + k log n).
@@ -18,6 +18,7 @@ namespace muster::engine {
 struct VictimUnit {
   enum class Part : std::uint8_t { kWorker, kGroup, kJob };
   JobId job = kNone;
+  bool fresh = false;  // placed in this very cycle: leaving costs it nothing
   Part part = Part::kJob;
   std::uint32_t index = 0;  // the worker or the group
   std::uint32_t turn = 0;   // inside its job

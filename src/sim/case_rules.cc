@@ -8,11 +8,13 @@ namespace {
 
 using engine::Policy;
 
-constexpr std::array<CaseRule, 28> kRules = {{
+constexpr std::array<CaseRule, 29> kRules = {{
     {"shrink", "elastic workers are taken back before anybody is stopped",
      [](Policy& p) { p.shrink = false; }},
     {"consolidate", "workers move so that somebody fits", [](Policy& p) { p.consolidate = false; }},
     {"reclaim", "a queue takes back what it is entitled to", [](Policy& p) { p.reclaim = false; }},
+    {"reclaim_in_proportion", "above its quota nobody takes more than it helps",
+     [](Policy& p) { p.reclaim_in_proportion = false; }},
     {"preempt", "higher priority in the same queue goes first",
      [](Policy& p) { p.preempt = false; }},
     {"evict_stale", "a gang below its minimum gives up after its grace",

@@ -19,19 +19,17 @@ const T& Choose(const std::array<T, N>& from, int index) {
 }
 
 constexpr std::array<EventKind, 24> kKinds = {
-    EventKind::kSubmit,     EventKind::kSubmit,     EventKind::kSubmit,
-    EventKind::kSubmit,     EventKind::kSubmit,     EventKind::kSubmit,
-    EventKind::kSubmit,     EventKind::kSubmit,     EventKind::kSubmit,
-    EventKind::kSubmit,     EventKind::kSubmit,     EventKind::kFinish,
-    EventKind::kFinish,     EventKind::kFinish,     EventKind::kTimePasses,
-    EventKind::kCheckpoint, EventKind::kNodeDown,   EventKind::kNodeUp,
-    EventKind::kCordon,     EventKind::kUncordon,   EventKind::kDrain,
-    EventKind::kHold,       EventKind::kWorkerFails, EventKind::kWorkerSucceeds};
+    EventKind::kSubmit,   EventKind::kSubmit, EventKind::kSubmit,      EventKind::kSubmit,
+    EventKind::kSubmit,   EventKind::kSubmit, EventKind::kSubmit,      EventKind::kSubmit,
+    EventKind::kSubmit,   EventKind::kSubmit, EventKind::kSubmit,      EventKind::kFinish,
+    EventKind::kFinish,   EventKind::kFinish, EventKind::kTimePasses,  EventKind::kCheckpoint,
+    EventKind::kNodeDown, EventKind::kNodeUp, EventKind::kCordon,      EventKind::kUncordon,
+    EventKind::kDrain,    EventKind::kHold,   EventKind::kWorkerFails, EventKind::kWorkerSucceeds};
 
 std::string_view Name(EventKind kind) {
   constexpr std::array<std::string_view, 12> kNames = {
-      "submit", "finish", "time-passes", "node-down",  "node-up",         "cordon",
-      "drain",  "uncordon", "checkpoint", "worker-succeeds", "worker-fails", "hold"};
+      "submit", "finish",   "time-passes", "node-down",       "node-up",      "cordon",
+      "drain",  "uncordon", "checkpoint",  "worker-succeeds", "worker-fails", "hold"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

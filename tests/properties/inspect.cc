@@ -39,8 +39,12 @@ std::vector<Placed> ListPlaced(const World& world) {
       const auto& place = workers[i].place;
       const bool holds = place.state == WorkerState::kRunning || place.state == WorkerState::kStuck;
       if (!holds && place.state != WorkerState::kLeaving) continue;
-      out.push_back({&fact, &fact.spec.roles[workers[i].role], {id, i},
-                     cluster.nodes().bank(place.bank).node, place.devices, holds});
+      out.push_back({&fact,
+                     &fact.spec.roles[workers[i].role],
+                     {id, i},
+                     cluster.nodes().bank(place.bank).node,
+                     place.devices,
+                     holds});
     }
   }
   return out;
@@ -296,8 +300,9 @@ std::string ForbiddenEviction(const World& world, const model::Plan& plan) {
         world.FactOf(action.job).spec.kind != model::JobKind::kBuild) {
       continue;
     }
-    return world.cluster().WorkerName({action.job, action.worker}) + " is not preemptible: " +
-           std::string(model::Name(action.kind)) + " by " + std::string(model::Name(action.rule));
+    return world.cluster().WorkerName({action.job, action.worker}) +
+           " is not preemptible: " + std::string(model::Name(action.kind)) + " by " +
+           std::string(model::Name(action.rule));
   }
   return "";
 }

@@ -34,7 +34,8 @@ void HoldsAfterEveryCycle(const Check& check) {
 }
 
 TEST(EveryCycle, OversubscribesNoDeviceAndNoNode) {
-  HoldsAfterEveryCycle([](const World& world, const model::Plan&) { return Oversubscribed(world); });
+  HoldsAfterEveryCycle(
+      [](const World& world, const model::Plan&) { return Oversubscribed(world); });
 }
 
 TEST(EveryCycle, StartsWorkersOnlyWhereTheyMayRun) { HoldsAfterEveryCycle(Misplaced); }

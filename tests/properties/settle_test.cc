@@ -19,12 +19,14 @@ void ComesToRest(std::int64_t step_ms) {
       world.Apply(event);
       if (event.quiet < 5) world.Cycle(event.slow);
     }
+    world.Cycle(0);  // from here on a broken gang's grace runs
     std::string story;
     const auto look = [&](const model::Plan& plan) {
       story += "-- cycle\n" + Describe(plan, world.cluster());
     };
     const int cycles = world.Settle(kCycles, step_ms, look);
-    if (cycles < 0) RC_LOG() << story.substr(story.size() - std::min<std::size_t>(4000, story.size()));
+    if (cycles < 0)
+      RC_LOG() << story.substr(story.size() - std::min<std::size_t>(4000, story.size()));
     RC_ASSERT(cycles >= 0);
     for (int i = 0; i < kQuietCycles; ++i) {
       const int again = world.Settle(1, step_ms, look);

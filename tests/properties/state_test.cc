@@ -36,8 +36,8 @@ void Meddle(World& world, Random& random) {
     const auto& name = world.jobs()[static_cast<std::size_t>(pick)].spec.name;
     const auto job = cluster.FindJob(name);
     const auto workers = cluster.job(job).workers.size();
-    const WorkerRef ref{job, static_cast<std::uint32_t>(
-                                 random.Between(0, static_cast<std::int64_t>(workers) - 1))};
+    const WorkerRef ref{
+        job, static_cast<std::uint32_t>(random.Between(0, static_cast<std::int64_t>(workers) - 1))};
     const Place place = cluster.worker(ref).place;
     if (random.Chance(50)) {
       placement.NextPieces(job, pieces);
@@ -102,8 +102,8 @@ TEST(State, IsTheSameAfterACycleThatDecidedNothing) {
         continue;
       }
       for (const auto& action : plan.actions) {
-        const bool starts = action.kind == model::ActionKind::kStart ||
-                            action.kind == model::ActionKind::kGrow;
+        const bool starts =
+            action.kind == model::ActionKind::kStart || action.kind == model::ActionKind::kGrow;
         if (!starts) world.cluster().ReportLeft({action.job, action.worker});
       }
     }

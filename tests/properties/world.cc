@@ -107,7 +107,8 @@ void World::EndWorker(int pick, WorkerState state) {
   for (const auto& fact : facts_.jobs) {
     const JobId id = cluster_->FindJob(fact.spec.name);
     for (std::uint32_t i = 0; i < cluster_->job(id).workers.size(); ++i) {
-      if (cluster_->worker({id, i}).place.state == WorkerState::kRunning) running.push_back({id, i});
+      if (cluster_->worker({id, i}).place.state == WorkerState::kRunning)
+        running.push_back({id, i});
     }
   }
   if (running.empty()) return;
