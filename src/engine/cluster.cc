@@ -370,8 +370,9 @@ void Cluster::Unsettle() {
     started_[leaf] = 0;
   }
   if (room) unsettled_classes_.assign(unsettled_classes_.size(), true);
-  const auto hope = static_cast<std::uint8_t>(
-      room ? kAllSteps : victims ? Bit(Step::kShrink) | Bit(Step::kReclaim) : 0);
+  const auto hope = static_cast<std::uint8_t>(room      ? kAllSteps
+                                              : victims ? Bit(Step::kShrink) | Bit(Step::kReclaim)
+                                                        : 0);
   if (hope == 0) return;
   for (auto& queue : unsettled_) queue |= hope;
 }

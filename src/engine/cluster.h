@@ -104,8 +104,8 @@ class Cluster {
   }
   // Workers above their job's minimum that could be taken back.
   std::int64_t SurplusIn(QueueId queue) const { return surplus_in_[queue]; }
-  // A queue for which a step looked for victims in vain keeps that verdict until its own jobs change,
-  // room is left over, or new victims appear; a job class likewise for consolidation.
+  // A queue for which a step looked for victims in vain keeps that verdict until its own jobs
+  // change, room is left over, or new victims appear; a job class likewise for consolidation.
   bool Unsettled(QueueId queue, Step step) const { return (unsettled_[queue] & Bit(step)) != 0; }
   bool UnsettledClass(ClassId id) const { return unsettled_classes_[id]; }
   std::int64_t moves() const { return moves_; }  // changes of place so far, undone ones too
@@ -113,7 +113,8 @@ class Cluster {
   bool RoomIsFree(WorkerRef ref) const;
   // What the queue is charged for a worker at its place, or would be charged while it waits.
   Vec CostOf(WorkerRef ref) const;
-  // GPU-milliseconds that stopping `gpu_milli` of the job now would cost; -1 where nothing is known.
+  // GPU-milliseconds that stopping `gpu_milli` of the job now would cost; -1 where nothing is
+  // known.
   std::int64_t LostWorkMs(const JobState& job, std::int64_t gpu_milli, std::int64_t now_ms) const;
 
   // --- Trials
@@ -124,9 +125,10 @@ class Cluster {
   std::span<const WorkerRef> TouchedSince(Mark mark, std::vector<WorkerRef>& storage) const;
   // Every worker touched since the log was forgotten, with the place it had then.
   void ListChanges(std::vector<std::pair<WorkerRef, Place>>& out) const;
-  // Where workers are to go once there is room: promises of the last cycle, in its order. They replace
-  // those of the cycle before.
+  // Where workers are to go once there is room: promises of the last cycle, in its order. They
+  // replace those of the cycle before.
   void SetHints(std::span<const std::pair<WorkerRef, BankId>> hints);
+  void SetGate(JobId job, model::Gate gate) { jobs_[job].gate = gate; }
   void SetStarted(WorkerRef ref, std::int64_t at_ms) {
     jobs_[ref.job].workers[ref.index].started_ms = at_ms;
     started_[jobs_[ref.job].queue] = 1;
@@ -142,8 +144,9 @@ class Cluster {
   // Queues whose own jobs changed since the last call, each once.
   void TakeChangedQueues(std::vector<QueueId>& out);
   void SettleClass(ClassId id) { unsettled_classes_[id] = false; }
-  // After the free room was handed out: whoever may hope again does. That is everybody where some of
-  // what came free is left, and every claimer where a queue above its share has something new to give.
+  // After the free room was handed out: whoever may hope again does. That is everybody where some
+  // of what came free is left, and every claimer where a queue above its share has something new to
+  // give.
   void Unsettle();
 
   // Everything that decisions depend on, in one canonical text.
@@ -182,7 +185,7 @@ class Cluster {
   std::map<std::string, JobId> job_by_name_;
   std::map<std::string, NodeId> node_by_name_;
   std::vector<std::vector<WorkerRef>> on_node_;
-  std::vector<std::vector<JobId>> running_in_;  // by queue
+  std::vector<std::vector<JobId>> running_in_;                            // by queue
   std::vector<std::map<std::int64_t, std::uint32_t>> victim_priorities_;  // by queue
   std::vector<std::int64_t> surplus_in_;                                  // by queue
   std::int64_t moves_ = 0;

@@ -36,7 +36,8 @@ void Consolidation::Leave(const VictimUnit& unit) {
   }
 }
 
-// Whether the unit has workers that must not be moved: of the claimer, or placed in this very cycle.
+// Whether the unit has workers that must not be moved: of the claimer, or placed in this very
+// cycle.
 bool Consolidation::Overlaps(const VictimUnit& unit) const {
   if (unit.job == claimer_) return true;
   const auto& workers = cluster_.job(unit.job).workers;
@@ -45,8 +46,8 @@ bool Consolidation::Overlaps(const VictimUnit& unit) const {
   });
 }
 
-// Which units would have to leave the bank's node, and how many workers that are. Counts GPUs only for
-// whole requests; whether cores and memory follow is seen when the worker takes the room.
+// Which units would have to leave the bank's node, and how many workers that are. Counts GPUs only
+// for whole requests; whether cores and memory follow is seen when the worker takes the room.
 void Consolidation::Estimate(WorkerRef ref, BankId bank_id, Offer& offer) {
   const Shape& shape = cluster_.shapes()[cluster_.worker(ref).shape];
   const Bank& bank = cluster_.nodes().bank(bank_id);
@@ -89,7 +90,8 @@ void Consolidation::Estimate(WorkerRef ref, BankId bank_id, Offer& offer) {
   }
 }
 
-bool Consolidation::Suffices(const Shape& shape, BankId bank, const std::vector<VictimUnit>& units) {
+bool Consolidation::Suffices(const Shape& shape, BankId bank,
+                             const std::vector<VictimUnit>& units) {
   const auto mark = cluster_.mark();
   for (const auto& unit : units) Leave(unit);
   const bool fits = cluster_.shapes().SlotsOn(shape, bank, Mode::kFuture) > 0;

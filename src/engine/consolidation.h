@@ -1,10 +1,10 @@
 // Consolidation: makes room for a worker by moving others, each of which gets a new place.
 //
-// Looks at the banks on which little is missing. On each, preemptible units leave in victim order until
-// the worker fits, and those that turn out not to be needed stay. The bank where the fewest
-// workers have to move is tried first, then the one whose movers come first in victim order. Nobody loses anything
-// but a restart: if one mover finds no other place, the bank is given up. Cost: a few units on a few
-// banks, whatever the size of the cluster.
+// Looks at the banks on which little is missing. On each, preemptible units leave in victim order
+// until the worker fits, and those that turn out not to be needed stay. The bank where the fewest
+// workers have to move is tried first, then the one whose movers come first in victim order. Nobody
+// loses anything but a restart: if one mover finds no other place, the bank is given up. Cost: a
+// few units on a few banks, whatever the size of the cluster.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@ class Consolidation final : public RoomMaker {
   Cluster& cluster_;
   Placement& placement_;
   std::int64_t now_ms_ = 0;
-  std::vector<Offer> offers_;   // of the worker that asked last
+  std::vector<Offer> offers_;  // of the worker that asked last
   std::vector<std::pair<VictimUnit, std::vector<WorkerRef>>> left_;  // for it
   std::vector<WorkerRef> moved_;
   VictimList list_;

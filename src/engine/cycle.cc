@@ -143,8 +143,8 @@ bool Scheduler::Steps::Enough(ClassId id, Mode mode) {
   return true;
 }
 
-// Whoever was promised room that others were asked to leave gets it, before anybody else can take it:
-// otherwise the same victims would be asked again and again.
+// Whoever was promised room that others were asked to leave gets it, before anybody else can take
+// it: otherwise the same victims would be asked again and again.
 void Scheduler::Steps::KeepPromises() {
   std::vector<WorkerRef> promised(cluster_.Promised().begin(), cluster_.Promised().end());
   std::stable_sort(promised.begin(), promised.end(), [this](WorkerRef a, WorkerRef b) {
@@ -196,6 +196,7 @@ bool Scheduler::Steps::PlaceWithinBounds(const JobState& job, const Piece& piece
 bool Scheduler::Steps::AllocateNext(JobId id) {
   placement_.NextPieces(id, pieces_);
   const JobState& job = cluster_.job(id);
+  cluster_.SetGate(id, Gate::kCapacity);
   for (const auto& piece : pieces_) {
     if (!WithinBounds(job, piece)) continue;
     // Nobody joins a gang that is itself only promised its place.
@@ -239,8 +240,8 @@ void Scheduler::Steps::Consolidate() {
       break;
     }
     const auto before = cluster_.moves() + placement_.steps();
-    const bool placed = RoomAfterMoves(cluster_.job_class(next->job_class)) &&
-                        ConsolidateNext(next->job);
+    const bool placed =
+        RoomAfterMoves(cluster_.job_class(next->job_class)) && ConsolidateNext(next->job);
     if (!placed) budget -= cluster_.moves() + placement_.steps() - before;
     if (placed) {
       touched_.push_back(next->job);
@@ -290,8 +291,8 @@ bool Scheduler::Steps::MayClaim(Step step, QueueId id, const Vec& cost,
   return true;
 }
 
-// The queues in which somebody may claim something in this step: those that changed, and of the others
-// whose verdict is open as many as one cycle can afford, going round.
+// The queues in which somebody may claim something in this step: those that changed, and of the
+// others whose verdict is open as many as one cycle can afford, going round.
 void Scheduler::Steps::ListClaimers(Step step) {
   claimers_.clear();
   const auto& queues = cluster_.queues();
@@ -365,7 +366,10 @@ bool Scheduler::Steps::ClaimNext(Step step, JobId id) {
     // Room that victims of an earlier claim leave behind costs nobody anything.
     if (WithinBounds(job, piece) && PlaceWithinBounds(job, piece, Mode::kFuture)) return true;
     const auto outcome = search_.Run(step, piece, budget_);
-    if (outcome == Search::Outcome::kNotProven) plan_.complete = false;
+    if (outcome == Search::Outcome::kNotProven) {
+      plan_.complete = false;
+      cluster_.SetGate(id, Gate::kNotProven);
+    }
     if (outcome != Search::Outcome::kFound) continue;
     for (const auto& taken : search_.taken()) {
       const Rule rule = step == Step::kShrink ? Rule::kShrink
@@ -444,8 +448,8 @@ void Scheduler::Steps::RefreshTouched() {
   touched_.clear();
 }
 
-// A piece that was promised room on which nobody stands any more (those who were to leave it had only
-// been placed in this very cycle) starts now.
+// A piece that was promised room on which nobody stands any more (those who were to leave it had
+// only been placed in this very cycle) starts now.
 void Scheduler::Steps::StartWhereRoomIsFree() {
   std::map<JobId, bool> free;
   const auto promised = [this](WorkerRef ref, const Place& before) {
@@ -545,7 +549,8 @@ void Scheduler::Steps::ConcludeVictim(WorkerRef ref, const Place& before, const 
   } else {
     action.kind = job.Satisfied() ? ActionKind::kShrink : ActionKind::kPause;
     const auto lost = cluster_.LostWorkMs(job, before.charge_milli, now_ms_);
-    action.lost_gpu_ms = action.kind == ActionKind::kShrink ? std::min<std::int64_t>(lost, 0) : lost;
+    action.lost_gpu_ms =
+        action.kind == ActionKind::kShrink ? std::min<std::int64_t>(lost, 0) : lost;
   }
   Place leaving = before;
   leaving.state = WorkerState::kLeaving;

@@ -2,10 +2,11 @@
 //
 // Fair shares, then: keep last cycle's promises; place waiting pieces on free (or soon free) room;
 // shrink elastic jobs; move workers so that somebody fits; reclaim between queues; preempt inside a
-// queue; drain nodes; evict gangs that stayed below their minimum. Each step serves queues in QueueOrder
-// and jobs in WaitKey order; a piece that cannot be served is skipped. On return the Cluster has started
-// what the plan starts and regards what the plan stops as leaving. With unchanged facts the next plan is
-// empty. The object holds working memory only: all state is the Cluster's.
+// queue; drain nodes; evict gangs that stayed below their minimum. Each step serves queues in
+// QueueOrder and jobs in WaitKey order; a piece that cannot be served is skipped. On return the
+// Cluster has started what the plan starts and regards what the plan stops as leaving. With
+// unchanged facts the next plan is empty. The object holds working memory only: all state is the
+// Cluster's.
 #pragma once
 
 #include <cstdint>

@@ -13,6 +13,7 @@
 #include "engine/ids.h"
 #include "engine/vec.h"
 #include "model/job.h"
+#include "model/plan.h"
 
 namespace muster::engine {
 
@@ -89,8 +90,8 @@ struct JobState {
   std::int64_t submitted_ms = 0;
   std::int64_t preemption_delay_ms = 0;
   std::optional<std::int64_t> stale_grace_ms;
-  std::int64_t stale_since_ms = -1;  // below its minimum since; -1: it is not
-  std::int64_t checkpoint_ms = -1;   // when its last checkpoint was taken; -1: not known
+  std::int64_t stale_since_ms = -1;      // below its minimum since; -1: it is not
+  std::int64_t checkpoint_ms = -1;       // when its last checkpoint was taken; -1: not known
   std::int64_t checkpoint_every_ms = 0;  // declared; half of it is expected to be lost
   std::int64_t restart_cost_ms = 0;
   std::vector<GroupState> groups;
@@ -99,9 +100,10 @@ struct JobState {
   std::uint32_t pending = 0;
   std::uint32_t leaving = 0;
   std::uint32_t succeeded = 0;
-  std::uint32_t running_position = kNone;  // in the queue's list of running jobs
-  std::uint32_t broken_position = kNone;   // in the list of jobs below their minimum
-  ClassId fresh_class = kNone;             // of the job with nothing running
+  std::uint32_t running_position = kNone;          // in the queue's list of running jobs
+  std::uint32_t broken_position = kNone;           // in the list of jobs below their minimum
+  model::Gate gate = model::Gate::kNotConsidered;  // at which the last cycle stopped it
+  ClassId fresh_class = kNone;                     // of the job with nothing running
 
   bool Satisfied() const { return groups[0].Satisfied(); }
   // Active workers beyond the minimum of their leaf.

@@ -131,9 +131,8 @@ void QueueOrder::Reset(const std::vector<QueueId>& leaves, const std::vector<Vec
     used_.push_back(leaves[i]);
   }
   // Deepest first, so that a parent knows its best child's job before it is ranked itself.
-  std::stable_sort(level.begin(), level.end(), [this](QueueId a, QueueId b) {
-    return queues_[a].depth > queues_[b].depth;
-  });
+  std::stable_sort(level.begin(), level.end(),
+                   [this](QueueId a, QueueId b) { return queues_[a].depth > queues_[b].depth; });
   for (std::size_t i = 0; i < level.size(); ++i) {
     const QueueId q = level[i];
     if (q == 0) break;

@@ -41,7 +41,8 @@ class QueueOrder {
  public:
   explicit QueueOrder(const QueueTable& queues);
 
-  // Starts anew: exactly these leaves offer, each the cost at the same position. O(number of leaves).
+  // Starts anew: exactly these leaves offer, each the cost at the same position. O(number of
+  // leaves).
   void Reset(const std::vector<QueueId>& leaves, const std::vector<Vec>& next_costs);
   void Offer(QueueId leaf, const Vec& next_cost);  // anew after each change of what the leaf holds
   void Withdraw(QueueId leaf);

@@ -121,8 +121,17 @@ TEST(QueueOrder, ForgetsWhoWithdraws) {
   EXPECT_EQ(order.Next(), 2U);
   order.Withdraw(2);
   EXPECT_EQ(order.Next(), kNone);
+}
+
+TEST(QueueOrder, StartsAnewWithExactlyTheLeavesItIsGiven) {
+  const auto table = Make({{.quota = 4}, {.quota = 4}, {.quota = 4}}, 12);
+  QueueOrder order(table);
   order.Offer(1, Gpus(1));
-  order.Clear();
+  order.Reset({2, 3}, {Gpus(2), Gpus(1)});
+  EXPECT_EQ(order.Next(), 3U) << "less saturated with its next job";
+  order.Withdraw(3);
+  EXPECT_EQ(order.Next(), 2U);
+  order.Reset({}, {});
   EXPECT_EQ(order.Next(), kNone);
 }
 

@@ -120,17 +120,21 @@ BankId Placement::PickWhole(WorkerRef ref, const Shape& shape, std::uint32_t tog
   return kNone;
 }
 
-// Of a few banks with room, tightest first, the one where the share strands the least.
+// Of a few banks with room, tightest first, the one where the share strands the least. kNone also
+// where many banks have room for the share but not for its cores: comparing the few that are left
+// packs worse than taking the tightest.
 BankId Placement::PickLeastStranding(WorkerRef ref, const Shape& shape, std::uint32_t rank,
                                      Mode mode) {
   const auto& nodes = cluster_.nodes();
   BankId best = kNone;
   std::int64_t least = 0;
   std::size_t compared = 0;
+  bool gave_up = false;
   const auto look = [&](const Bits& banks, std::size_t most) {
     std::size_t looks = 0, found = 0;
-    for (BankId b = banks.Next(0); b != kNone && found < most && looks < kShareLooks;
-         b = banks.Next(b + 1), ++looks) {
+    for (BankId b = banks.Next(0); b != kNone && found < most; b = banks.Next(b + 1)) {
+      gave_up |= ++looks > kShareLooks;
+      if (gave_up) return;
       if (!Fits(shape, b, mode)) continue;
       const SharedChoice choice = ChooseShared(ref, shape, b, mode);
       if (choice.devices == 0) continue;
@@ -149,6 +153,7 @@ BankId Placement::PickLeastStranding(WorkerRef ref, const Shape& shape, std::uin
     for (auto room = first_class; room <= NodeTable::kRoomClasses; ++room) {
       if (compared < kShareBanks) look(nodes.WithRoom(type, room, mode), 2);
     }
+    if (gave_up) return kNone;
     const auto before = compared;
     for (std::uint32_t count = 1; count <= nodes.max_devices(); ++count) {
       if (compared < before + 2) look(nodes.WithUnoccupied(type, count, mode), 1);

@@ -11,7 +11,7 @@ using model::Rule;
 
 namespace {
 
-constexpr std::int64_t kWalk = 1500;       // units and places looked at before banks are tried
+constexpr std::int64_t kWalk = 1500;     // units and places looked at before banks are tried
 constexpr std::size_t kPoolJobs = 2000;  // jobs whose units are listed
 
 bool Above(const Vec& held, const Vec& bound, std::size_t dims) {
@@ -78,7 +78,8 @@ void Search::Build(Pool& pool, bool above_quota, bool surplus_only) {
   visited_ += static_cast<std::int64_t>(pool.list.size()) / 4;
 }
 
-// A claimer that would end above its quota at every level can take only from who is above its share.
+// A claimer that would end above its quota at every level can take only from who is above its
+// share.
 Search::Pool& Search::PoolFor(QueueId claimer, const Vec& adds) {
   const auto& queues = cluster_.queues();
   bool within = false;
@@ -145,13 +146,14 @@ bool Search::FairToTake(const Piece& piece, QueueId victim,
 }
 
 // A claim above the claimer's quota must bring both sides closer to their shares in sum: a queue a
-// little above its share does not lose a large job for a small one, which would only make it the next
-// claimer.
+// little above its share does not lose a large job for a small one, which would only make it the
+// next claimer.
 bool Search::InProportion(const Piece& piece, QueueId victim,
                           const std::vector<WorkerRef>& workers) const {
   const auto& queues = cluster_.queues();
   const auto [ours, theirs] = queues.Part(cluster_.job(piece.job).queue, victim);
-  if (WithinWith(queues[ours].held, piece.cost, queues[ours].guaranteed, queues.dims())) return true;
+  if (WithinWith(queues[ours].held, piece.cost, queues[ours].guaranteed, queues.dims()))
+    return true;
   const std::size_t d = piece.cost[kGpuDim] > 0 ? kGpuDim : kCpuDim;
   std::int64_t loss = 0;
   for (const auto& ref : workers) loss += cluster_.CostOf(ref)[d];
@@ -291,8 +293,8 @@ bool Search::TryLetGo(const Piece& piece, const Taken& taken, bool anew) {
   return false;
 }
 
-// First those whose places the piece does not use, then those it could do without; the most valuable
-// first, which was taken last.
+// First those whose places the piece does not use, then those it could do without; the most
+// valuable first, which was taken last.
 void Search::LetGo(const Piece& piece) {
   for (const bool anew : {false, true}) {
     for (std::size_t i = taken_.size(); i-- > 0;) {

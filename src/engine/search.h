@@ -1,11 +1,12 @@
 // Search: whom to ask to leave so that one waiting piece gets its place.
 //
-// Units are taken one by one in the order of VictimList until the piece fits, the right to take each
-// being tested before it; then those not needed are let go (no victim in the answer is droppable), and
-// those that fit elsewhere are moved. Where there are too many units for that, banks on which all could
-// leave are looked at one by one. All of it is a trial in the Cluster: a search that finds nothing
-// leaves no trace. Lists of victims are made once a cycle and shared by all claimers. The work is
-// bounded; a bound that was hit makes the answer "not proven", never a hang.
+// Units are taken one by one in the order of VictimList until the piece fits, the right to take
+// each being tested before it; then those not needed are let go (no victim in the answer is
+// droppable), and those that fit elsewhere are moved. Where there are too many units for that,
+// banks on which all could leave are looked at one by one. All of it is a trial in the Cluster: a
+// search that finds nothing leaves no trace. Lists of victims are made once a cycle and shared by
+// all claimers. The work is bounded; a bound that was hit makes the answer "not proven", never a
+// hang.
 #pragma once
 
 #include <array>
@@ -44,8 +45,8 @@ class Search final : private RoomMaker {
   bool AnyVictims(Step step, QueueId claimer, const Vec& adds);
 
  private:
-  // The units of queues that are above their fair share, or above their quota, at some level; of the
-  // most saturated queues only, where there are too many.
+  // The units of queues that are above their fair share, or above their quota, at some level; of
+  // the most saturated queues only, where there are too many.
   struct Pool {
     bool built = false;
     bool whole = true;  // nobody was left out
@@ -57,7 +58,8 @@ class Search final : private RoomMaker {
   bool MayTake(QueueId claimer, QueueId victim, const Vec& adds, model::Rule& rule) const;
   bool Protected(const VictimUnit& unit, const JobState& claimer) const;
   bool Helps(const Piece& piece, const std::vector<WorkerRef>& workers) const;
-  bool InProportion(const Piece& piece, QueueId victim, const std::vector<WorkerRef>& workers) const;
+  bool InProportion(const Piece& piece, QueueId victim,
+                    const std::vector<WorkerRef>& workers) const;
   bool FairToTake(const Piece& piece, QueueId victim, const std::vector<WorkerRef>& workers) const;
   bool MayTakeUnit(const Piece& piece, const VictimUnit& unit, model::Rule& rule);
   Outcome Walk(const Piece& piece, VictimList& list);
@@ -84,13 +86,14 @@ class Search final : private RoomMaker {
   Cluster& cluster_;
   Placement& placement_;
   std::int64_t now_ms_ = 0;
-  std::array<Pool, 4> pools_;  // above fair share; above fair share or quota; the same, surplus only
-  VictimList own_;             // of the claimer's own queue, for kPreempt
-  Step step_ = Step::kReclaim;       // of the search under way
-  const Piece* piece_ = nullptr;     // and its piece
-  VictimList* list_ = nullptr;       // and whom it asks
+  std::array<Pool, 4>
+      pools_;       // above fair share; above fair share or quota; the same, surplus only
+  VictimList own_;  // of the claimer's own queue, for kPreempt
+  Step step_ = Step::kReclaim;    // of the search under way
+  const Piece* piece_ = nullptr;  // and its piece
+  VictimList* list_ = nullptr;    // and whom it asks
   std::vector<Offer> offers_;
-  VictimList here_;                  // of the jobs on one node
+  VictimList here_;  // of the jobs on one node
   std::vector<JobId> jobs_;
   std::int64_t visited_ = 0;
   bool took_fresh_ = false;

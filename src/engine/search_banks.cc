@@ -1,7 +1,8 @@
 // Search, second half: victims bank by bank, where walking all of them would take too long.
 //
-// For each worker of the piece, banks on which the first units in victim order stand are compared: on
-// each, units leave in that order until the worker fits. The bank that costs the least GPU share is taken.
+// For each worker of the piece, banks on which the first units in victim order stand are compared:
+// on each, units leave in that order until the worker fits. The bank that costs the least GPU share
+// is taken.
 #include <algorithm>
 #include <bit>
 

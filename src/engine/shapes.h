@@ -82,7 +82,7 @@ class ShapeTable {
   }
   std::int64_t demand(ShapeId shape) const { return demand_[shape]; }
   // The shapes with GPUs that are asked for most: a few that stand for what is to come.
-  static constexpr std::size_t kMostTargets = 8;
+  static constexpr std::size_t kMostTargets = 16;
   const std::vector<ShapeId>& Targets();
 
   Filter Test(const Shape& shape, BankId bank, Mode mode) const;

@@ -6,7 +6,8 @@
 namespace muster::engine {
 bool AskedBefore(const VictimUnit& a, const VictimUnit& b) {
   const auto rank = [](const VictimUnit& unit) {
-    return std::tuple(!unit.fresh, unit.priority, unit.part == VictimUnit::Part::kJob, -unit.submitted_ms);
+    return std::tuple(!unit.fresh, unit.priority, unit.part == VictimUnit::Part::kJob,
+                      -unit.submitted_ms);
   };
   if (rank(a) != rank(b)) return rank(a) < rank(b);
   if (a.sequence != b.sequence) return a.sequence > b.sequence;

@@ -1,10 +1,10 @@
 // VictimList: who may be asked to leave, in the order in which they are asked.
 //
 // A victim is a unit: one worker above its job's minimum, one group above its parent's minimum, or
-// what is left of a job. Order: placed in this very cycle, lowest priority, units above the minimum before whole jobs,
-// youngest. Where the lost work of two units is known it decides first; units of which nothing is
-// known keep the positions that the plain order gave them. The order is made lazily: looking at the
-// first k of n units costs O(n + k log n).
+// what is left of a job. Order: placed in this very cycle, lowest priority, units above the minimum
+// before whole jobs, youngest. Where the lost work of two units is known it decides first; units of
+// which nothing is known keep the positions that the plain order gave them. The order is made
+// lazily: looking at the first k of n units costs O(n + k log n).
 #pragma once
 
 #include <cstdint>

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "engine/cluster.h"
 #include "engine/cycle.h"
+#include "engine/explain.h"
 #include "model/job.h"
 
 namespace muster::sim {
@@ -229,8 +230,12 @@ void Bench::Verdict(BenchResult& out) {
       Run(id, job, node, 1ULL << i);
     }
   }
-  Must(cluster_->AddJob(MakeJob("wanted", "big", 10, 10, 8), kStartMs));
+  const JobId wanted = Must(cluster_->AddJob(MakeJob("wanted", "big", 10, 10, 8), kStartMs));
   Cycle(out, out.wall_ms);
+  const auto begin = clock_.MonotonicNs();
+  const auto why = engine::Explain(*cluster_, wanted, now_ms_);
+  out.wall_ms.back() += static_cast<double>(clock_.MonotonicNs() - begin) / 1e6;
+  MUSTER_CHECK(why.gate == model::Gate::kCapacity && why.fit_empty == 9, "nine nodes, not ten");
   Sum(out);
 }
 

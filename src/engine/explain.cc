@@ -1,0 +1,238 @@
+#include "engine/explain.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+
+#include "base/units.h"
+#include "engine/placement.h"
+
+namespace muster::engine {
+
+using model::Gate;
+
+namespace {
+
+constexpr std::size_t kHoldersTold = 5;
+
+class Explainer {
+ public:
+  Explainer(Cluster& cluster, JobId id, std::int64_t now_ms)
+      : cluster_(cluster), job_(cluster.job(id)), now_ms_(now_ms) {
+    why_.job = id;
+  }
+
+  Explanation Run();
+
+ private:
+  Gate FindGate(const Piece& piece);
+  bool StoppedByBound(const Piece& piece, bool fixed);
+  bool StoppedByShare(const Piece& piece);
+  void Stop(QueueId queue, std::size_t dim, std::int64_t bound, std::int64_t held,
+            std::int64_t asked);
+  void LookAtNodes(ShapeId shape);
+  void FindHolders(ShapeId shape);
+  void FindChanges(const Piece& piece, ShapeId shape);
+  Right RightOf(const JobState& holder) const;
+
+  Cluster& cluster_;
+  const JobState& job_;
+  std::int64_t now_ms_;
+  Explanation why_;
+};
+
+void Explainer::Stop(QueueId queue, std::size_t dim, std::int64_t bound, std::int64_t held,
+                     std::int64_t asked) {
+  why_.stopped_by = queue;
+  why_.resource = dim;
+  why_.bound = bound;
+  why_.held = held;
+  why_.asked = asked;
+}
+
+bool Explainer::StoppedByBound(const Piece& piece, bool fixed) {
+  const auto& queues = cluster_.queues();
+  for (QueueId q = job_.queue; q != 0; q = queues[q].parent) {
+    const Vec& bound = fixed ? queues[q].quota : queues[q].limit;
+    const Vec& held = fixed ? queues[q].fixed : queues[q].held;
+    for (std::size_t d = 0; d < queues.dims(); ++d) {
+      if (piece.cost[d] == 0 || bound[d] == kUnlimited || held[d] + piece.cost[d] <= bound[d]) {
+        continue;
+      }
+      Stop(q, d, bound[d], held[d], piece.cost[d]);
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Explainer::StoppedByShare(const Piece& piece) {
+  const auto& queues = cluster_.queues();
+  const QueueState& queue = queues[job_.queue];
+  for (std::size_t d = 0; d < queues.dims(); ++d) {
+    if (queue.held[d] + piece.cost[d] <= queue.share[d]) continue;
+    Stop(job_.queue, d, queue.share[d], queue.held[d], piece.cost[d]);
+    return true;
+  }
+  return false;
+}
+
+Gate Explainer::FindGate(const Piece& piece) {
+  if (job_.on_hold) return Gate::kOnHold;
+  if (piece.workers.empty()) return Gate::kMinimum;
+  for (const auto& group : job_.groups) {
+    if (group.wish.missing) return Gate::kTopology;
+  }
+  if (StoppedByBound(piece, false)) return Gate::kLimit;
+  if (!job_.preemptible && StoppedByBound(piece, true)) return Gate::kFixedQuota;
+  const bool hinted = std::any_of(job_.workers.begin(), job_.workers.end(),
+                                  [](const Worker& worker) { return worker.hint != kNone; });
+  if (hinted) return Gate::kPromised;
+  if (why_.nodes[static_cast<std::size_t>(Filter::kFits)] == 0 && why_.fit_empty == 0) {
+    return Gate::kNeverFits;
+  }
+  if (now_ms_ - job_.submitted_ms < job_.preemption_delay_ms) return Gate::kDelay;
+  if (job_.gate == Gate::kNotProven) return Gate::kNotProven;
+  return StoppedByShare(piece) ? Gate::kShare : Gate::kCapacity;
+}
+
+void Explainer::LookAtNodes(ShapeId id) {
+  const auto& nodes = cluster_.nodes();
+  const Shape& shape = cluster_.shapes()[id];
+  const auto& gpu = shape.spec.request.gpu;
+  const auto now = static_cast<std::size_t>(Mode::kFree);
+  std::int64_t least = kUnlimited;
+  for (NodeId n = 0; n < nodes.size(); ++n) {
+    const auto& node = nodes.node(n);
+    Filter best = Filter::kDown;
+    for (BankId b = node.first_bank; b < node.first_bank + node.bank_count; ++b) {
+      const Filter filter = cluster_.shapes().Test(shape, b, Mode::kFree);
+      best = b == node.first_bank || filter == Filter::kFits || filter > best ? filter : best;
+      if (best == Filter::kFits) break;
+      std::int64_t missing = kUnlimited - 1;
+      if (filter == Filter::kGpus) {
+        missing = gpu.kind == model::GpuKind::kWhole
+                      ? gpu.devices - std::popcount(nodes.bank(b).unoccupied[now])
+                      : 1;
+      } else if (filter < Filter::kCores) {
+        continue;
+      }
+      if (missing >= least) continue;
+      least = missing;
+      why_.nearest = {n, filter, filter == Filter::kGpus ? missing : 0};
+    }
+    ++why_.nodes[static_cast<std::size_t>(best)];
+  }
+}
+
+Right Explainer::RightOf(const JobState& holder) const {
+  if (!holder.preemptible) return Right::kFixed;
+  const QueueState& queue = cluster_.queues()[holder.queue];
+  if (queue.held[kGpuDim] > queue.share[kGpuDim]) return Right::kBeyond;
+  return queue.held[kGpuDim] > queue.guaranteed[kGpuDim] ? Right::kShare : Right::kQuota;
+}
+
+void Explainer::FindHolders(ShapeId id) {
+  const auto& nodes = cluster_.nodes();
+  const Shape& shape = cluster_.shapes()[id];
+  std::map<std::pair<QueueId, Right>, std::int64_t> held;
+  for (NodeId n = 0; n < nodes.size(); ++n) {
+    for (const auto& ref : cluster_.WorkersOn(n)) {
+      const Place& place = cluster_.worker(ref).place;
+      if (!place.Holds() || ref.job == why_.job || !shape.allowed[place.bank]) continue;
+      const TypeId type = nodes.bank(place.bank).type;
+      if (type == kNone || shape.type_rank[type] == kNone) continue;
+      const JobState& holder = cluster_.job(ref.job);
+      held[{holder.queue, RightOf(holder)}] += place.charge_milli;
+    }
+  }
+  for (const auto& [key, milli] : held) why_.holders.push_back({key.first, key.second, milli});
+  std::stable_sort(why_.holders.begin(), why_.holders.end(),
+                   [](const Holder& a, const Holder& b) { return a.gpu_milli > b.gpu_milli; });
+  if (why_.holders.size() > kHoldersTold) why_.holders.resize(kHoldersTold);
+}
+
+void Explainer::FindChanges(const Piece& piece, ShapeId id) {
+  const auto& queues = cluster_.queues();
+  const Shape& shape = cluster_.shapes()[id];
+  if (why_.stopped_by != kNone) {
+    const auto missing = why_.held + why_.asked - why_.bound;
+    const auto kind =
+        why_.gate == Gate::kLimit ? Change::Kind::kRaiseLimit : Change::Kind::kRaiseQuota;
+    why_.changes.push_back(
+        {kind, missing, queues.spec(why_.stopped_by).name, queues.dim_name(why_.resource)});
+  }
+  const bool bounded = why_.gate == Gate::kLimit || why_.gate == Gate::kFixedQuota;
+  if (!bounded && why_.fit_now > 0 && why_.fit_now < why_.workers && !job_.Satisfied()) {
+    why_.changes.push_back({Change::Kind::kFewerWorkers, why_.fit_now, "", ""});
+  }
+  if (bounded && why_.fit_now >= why_.workers) {
+    for (QueueId q = 1; q < queues.size(); ++q) {
+      if (q == job_.queue || !queues[q].children.empty()) continue;
+      const bool may = queues.WithinLimits(q, piece.cost) &&
+                       (job_.preemptible || queues.WithinFixedQuota(q, piece.cost));
+      if (!may) continue;
+      why_.changes.push_back({Change::Kind::kOtherQueue, 0, queues.spec(q).name, ""});
+      break;
+    }
+  }
+  if (!bounded && !shape.spec.gpu_types.empty()) {
+    for (TypeId type = 0; type < cluster_.nodes().type_count(); ++type) {
+      if (shape.type_rank[type] != kNone) continue;
+      Shape other = shape;
+      other.type_rank.assign(other.type_rank.size(), kNone);
+      other.type_rank[type] = 0;
+      std::int64_t slots = 0;
+      for (BankId b = 0; b < cluster_.nodes().bank_count(); ++b) {
+        slots += cluster_.shapes().SlotsOn(other, b, Mode::kFree);
+      }
+      if (slots < why_.workers) continue;
+      why_.changes.push_back({Change::Kind::kOtherType, 0, cluster_.nodes().type_name(type), ""});
+    }
+  }
+  if (!bounded && why_.workers == 1 && why_.nearest.gpus_missing > 0) {
+    why_.changes.push_back({Change::Kind::kFreeGpus, why_.nearest.gpus_missing,
+                            cluster_.nodes().spec(why_.nearest.node).name, ""});
+  }
+}
+
+Explanation Explainer::Run() {
+  const auto& queues = cluster_.queues();
+  why_.quota = queues[job_.queue].quota[kGpuDim];
+  why_.queue_held = queues[job_.queue].held[kGpuDim];
+  why_.share = queues[job_.queue].share[kGpuDim];
+  std::vector<Piece> pieces;
+  Placement(cluster_).NextPieces(why_.job, pieces);
+  if (cluster_.waiting().Contains(why_.job)) {
+    const WaitKey& key = cluster_.waiting().key(why_.job);
+    for (const auto id : cluster_.waiting().OfQueue(job_.queue)) {
+      for (const auto& waiter : cluster_.waiting().bucket(id).waiters()) {
+        if (!(waiter.key < key)) break;
+        ++why_.jobs_ahead;
+      }
+    }
+  }
+  Piece piece;
+  ShapeId shape = kNone;
+  if (!pieces.empty()) {
+    piece = pieces[0];
+    shape = job_.workers[piece.workers[0]].shape;
+    why_.workers = static_cast<std::int64_t>(piece.workers.size());
+    why_.fit_now = cluster_.shapes().Slots(shape, Mode::kFree);
+    why_.fit_empty = cluster_.shapes().Slots(shape, Mode::kEmptied);
+    LookAtNodes(shape);
+  }
+  why_.gate = FindGate(piece);
+  if (shape == kNone) return why_;
+  FindHolders(shape);
+  FindChanges(piece, shape);
+  return why_;
+}
+
+}  // namespace
+
+Explanation Explain(Cluster& cluster, JobId job, std::int64_t now_ms) {
+  return Explainer(cluster, job, now_ms).Run();
+}
+
+}  // namespace muster::engine
