@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::int64_t kBudgetPerChange = 16;     // what a placed worker adds to the search budget
 constexpr std::size_t kClaimersPerCycle = 8;      // queues that nothing happened to but hope again
-constexpr std::size_t kConsolidatedPerCycle = 4;  // job classes likewise
+constexpr std::size_t kConsolidatedPerCycle = 8;  // job classes likewise
 constexpr int kWaves = 12;                        // rounds of a cycle that undoes its own starts
 
 }  // namespace
@@ -233,7 +233,7 @@ void Scheduler::Steps::Consolidate() {
     opened += may ? 1 : 0;
     return may;
   });
-  std::int64_t budget = budget_ / 4;
+  std::int64_t budget = budget_ / 2;
   while (const auto next = lanes_.Next()) {
     if (budget <= 0) {
       plan_.complete = false;

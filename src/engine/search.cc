@@ -11,8 +11,8 @@ using model::Rule;
 
 namespace {
 
-constexpr std::int64_t kWalk = 1500;     // units and places looked at before banks are tried
-constexpr std::size_t kPoolJobs = 2000;  // jobs whose units are listed
+constexpr std::int64_t kWalk = 1000;    // units and places looked at before banks are tried
+constexpr std::size_t kPoolJobs = 500;  // jobs whose units are listed
 
 bool Above(const Vec& held, const Vec& bound, std::size_t dims) {
   for (std::size_t d = 0; d < dims; ++d) {

@@ -14,8 +14,8 @@ using model::Rule;
 
 namespace {
 
-constexpr std::size_t kBanks = 24;  // that are compared for one worker
-constexpr std::size_t kUnits = 96;  // whose banks are considered
+constexpr std::size_t kBanks = 12;  // that are compared for one worker
+constexpr std::size_t kUnits = 48;  // whose banks are considered
 constexpr std::size_t kTurns = 2;   // banks that are tried
 
 }  // namespace

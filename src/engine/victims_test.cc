@@ -128,13 +128,18 @@ TEST_F(VictimsTest, UnitsOfWhichNothingIsKnownKeepTheirPositions) {
 }
 
 TEST_F(VictimsTest, LostWorkCountsGpusAndTheRestart) {
-  const JobId small = Run(Spec("small", 50, 1, 1));
+  auto spec = Spec("small", 50, 1, 1);
+  spec.checkpoint.restart_cost_ms = 500;
+  const JobId small = Run(spec);
   const JobId large = Run(Spec("large", 50, 4, 4));
-  EXPECT_EQ(cluster_->LostWorkMs(cluster_->job(small), kNowMs), -1);
+  const auto lost = [&](JobId id, std::int64_t gpus) {
+    return cluster_->LostWorkMs(cluster_->job(id), gpus * kMilli, kNowMs);
+  };
+  EXPECT_EQ(lost(small, 1), -1) << "nothing is known";
   cluster_->ReportCheckpoint(small, kNowMs - 2000);
   cluster_->ReportCheckpoint(large, kNowMs - 1000);
-  EXPECT_EQ(cluster_->LostWorkMs(cluster_->job(small), kNowMs), 2000);
-  EXPECT_EQ(cluster_->LostWorkMs(cluster_->job(large), kNowMs), 4000);
+  EXPECT_EQ(lost(small, 1), 2500);
+  EXPECT_EQ(lost(large, 4), 4000);
   EXPECT_EQ(Order(), "small large");
 }
 

@@ -89,8 +89,18 @@ struct ExpectPlan {
   std::optional<std::int64_t> evictions;  // workers shrunk away or paused
 };
 
+// What `muster why` would tell; lists must be told among others.
+struct ExpectWhy {
+  std::string name;
+  std::string gate, at, nearest;
+  std::optional<std::int64_t> missing, fit, ahead;
+  std::vector<std::string> nodes;    // "gpus:3": nodes that a filter rejects
+  std::vector<std::string> holders;  // "team:quota:4": queue, right, GPUs
+  std::vector<std::string> changes;  // "workers:1", "type:T4", "queue:b", "limit:org:2", ...
+};
+
 using CaseAct = std::variant<CaseNode, CaseJob, CaseCycle, CaseAdvance, CaseOrder, ExpectJob,
-                             ExpectQueue, ExpectPlan>;
+                             ExpectQueue, ExpectPlan, ExpectWhy>;
 
 struct CaseStep {
   int line = 0;

@@ -48,8 +48,9 @@ struct CaseJudge::Seen {
   std::map<std::string, std::uint64_t> devices;  // by node
 };
 
-void CaseJudge::Note(const model::Plan& plan) {
+void CaseJudge::Note(const model::Plan& plan, std::int64_t now_ms) {
   last_ = plan;
+  now_ms_ = now_ms;
   for (const auto& action : plan.actions) ++total_[action.kind];
 }
 

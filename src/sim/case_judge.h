@@ -16,14 +16,15 @@ namespace muster::sim {
 
 class CaseJudge {
  public:
-  explicit CaseJudge(const engine::Cluster& cluster) : cluster_(cluster) {}
+  explicit CaseJudge(engine::Cluster& cluster) : cluster_(cluster) {}
 
   // A cycle has run.
-  void Note(const model::Plan& plan);
+  void Note(const model::Plan& plan, std::int64_t now_ms);
 
   std::vector<std::string> Differences(const ExpectJob& want) const;
   std::vector<std::string> Differences(const ExpectQueue& want) const;
   std::vector<std::string> Differences(const ExpectPlan& want) const;
+  std::vector<std::string> Differences(const ExpectWhy& want) const;
 
  private:
   struct Seen;
@@ -32,7 +33,8 @@ class CaseJudge {
   void ComparePlaces(const ExpectJob& want, const Seen& seen, std::vector<std::string>& out) const;
   void CompareCause(const ExpectJob& want, engine::JobId job, std::vector<std::string>& out) const;
 
-  const engine::Cluster& cluster_;
+  engine::Cluster& cluster_;
+  std::int64_t now_ms_ = 0;  // of the last cycle
   model::Plan last_;
   std::map<model::ActionKind, std::int64_t> total_;
 };

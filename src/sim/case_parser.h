@@ -35,6 +35,7 @@ class CaseParser {
   void ParseExpectJob(LineReader& line);
   void ParseExpectQueue(LineReader& line);
   void ParseExpectPlan(LineReader& line);
+  void ParseExpectWhy(LineReader& line);
   void Complete();
   void Step(const LineReader& line, CaseAct act) {
     out_.steps.push_back({line.line(), std::move(act)});

@@ -119,7 +119,7 @@ void Player::LetLeave() {
 
 model::Plan Player::RunCycle() {
   model::Plan plan = scheduler_->Cycle(now_ms_);
-  judge_->Note(plan);
+  judge_->Note(plan, now_ms_);
   if (!cluster_->policy().keep_promises) cluster_->SetHints({});
   return plan;
 }

@@ -85,11 +85,13 @@ void CaseParser::ParseOrder(LineReader& line, CaseOrderKind kind) {
 }
 
 void CaseParser::ParseExpect(LineReader& line) {
-  const auto name = line.Name("a job, or `plan`, `total` or `queue`");
+  const auto name = line.Name("a job, or `why`, `queue`, `plan` or `total`");
   if (name == "plan" || name == "total") {
     ParseExpectPlan(line);
   } else if (name == "queue") {
     ParseExpectQueue(line);
+  } else if (name == "why") {
+    ParseExpectWhy(line);
   } else {
     ParseExpectJob(line);
   }
@@ -130,6 +132,28 @@ void CaseParser::ParseExpectQueue(LineReader& line) {
   static_cast<void>(line.Flag(want.name));
   want.share = line.Amounts("share");
   want.held = line.Amounts("held");
+  Step(line, std::move(want));
+}
+
+void CaseParser::ParseExpectWhy(LineReader& line) {
+  ExpectWhy want;
+  if (line.plain().size() != 2)
+    line.Problem("one job is asked about", "expect why NAME gate=limit");
+  want.name = line.plain().back();
+  static_cast<void>(line.Flag(want.name));
+  std::vector<std::string> gates;
+  for (std::size_t i = 0; i < model::kGates; ++i) {
+    gates.emplace_back(model::Name(static_cast<model::Gate>(i)));
+  }
+  if (const auto gate = line.Choice("gate", gates)) want.gate = gates[*gate];
+  want.at = line.Text("at").value_or("");
+  want.nearest = line.Text("nearest").value_or("");
+  want.missing = line.Whole("missing");
+  want.fit = line.Whole("fit");
+  want.ahead = line.Whole("ahead");
+  want.nodes = line.List("nodes");
+  want.holders = line.List("holders");
+  want.changes = line.List("change");
   Step(line, std::move(want));
 }
 
