@@ -200,13 +200,14 @@ ClassId Cluster::InternFresh(const JobState& job) {
     key.insert(key.end(), {-1, group.parent, group.minimum, group.wish.require, group.wish.prefer,
                            group.wish.missing ? 1 : 0});
   }
+  const Worker* last = nullptr;
   for (const auto& worker : job.workers) {
-    if (key.size() > 2 && key[key.size() - 2] == worker.shape && key.back() > 0 &&
-        worker.group == job.workers[&worker - job.workers.data() - 1].group) {
+    if (last != nullptr && last->shape == worker.shape && last->group == worker.group) {
       ++key.back();
     } else {
       key.insert(key.end(), {-2, worker.group, worker.shape, 1});
     }
+    last = &worker;
   }
   const auto [found, added] =
       class_by_key_.try_emplace(std::move(key), static_cast<ClassId>(classes_.size()));

@@ -22,9 +22,10 @@ using model::Rule;
 
 namespace {
 
-constexpr std::int64_t kBudgetPerChange = 16;     // what a placed worker adds to the search budget
+constexpr std::int64_t kBudgetPerChange = 4;      // what a placed worker adds to the search budget
 constexpr std::size_t kClaimersPerCycle = 8;      // queues that nothing happened to but hope again
 constexpr std::size_t kConsolidatedPerCycle = 8;  // job classes likewise
+constexpr std::int64_t kLeastBudget = 400;        // of consolidation
 constexpr int kWaves = 12;                        // rounds of a cycle that undoes its own starts
 
 }  // namespace
@@ -233,7 +234,7 @@ void Scheduler::Steps::Consolidate() {
     opened += may ? 1 : 0;
     return may;
   });
-  std::int64_t budget = budget_ / 2;
+  std::int64_t budget = std::max(budget_ / 2, kLeastBudget);
   while (const auto next = lanes_.Next()) {
     if (budget <= 0) {
       plan_.complete = false;

@@ -17,18 +17,15 @@ void Lanes::Close() {
 }
 
 // Remembers the bucket's head if it is the best of its queue so far.
-void Lanes::Consider(std::uint32_t id) {
-  const Bucket& bucket = cluster_.waiting().bucket(id);
-  const auto waiters = bucket.waiters();
-  if (waiters.empty()) return;
-  Lane& lane = lanes_[bucket.queue];
+void Lanes::Consider(const BucketHead& head, ClassId job_class) {
+  Lane& lane = lanes_[head.queue];
   if (lane.best == kNone) {
-    opened_.push_back(bucket.queue);
-  } else if (!(waiters[0].key < lane.head.waiter.key)) {
+    opened_.push_back(head.queue);
+  } else if (!(head.key < lane.head.waiter.key)) {
     return;
   }
   lane.best = 0;
-  lane.head = {id, 0, waiters[0], bucket.job_class};
+  lane.head = {head.bucket, 0, {head.key, head.job}, job_class};
 }
 
 void Lanes::Start() {
@@ -48,7 +45,9 @@ void Lanes::Open(const std::function<bool(ClassId)>& may_be_helped) {
       --live_;
       continue;
     }
-    for (const auto id : buckets) Consider(id);
+    for (const auto& head : buckets) {
+      if (head.job != kNone) Consider(head, c);
+    }
   }
   Start();
 }
@@ -59,7 +58,9 @@ void Lanes::Open(std::span<const QueueId> queues, std::function<bool(const Bucke
   for (const QueueId queue : queues) {
     for (const auto id : cluster_.waiting().OfQueue(queue)) {
       const Bucket& bucket = cluster_.waiting().bucket(id);
-      if (!bucket.waiters().empty() && claims_(bucket)) Consider(id);
+      if (bucket.waiters().empty() || !claims_(bucket)) continue;
+      const Waiter& head = bucket.waiters()[0];
+      Consider({head.key, id, queue, head.job}, bucket.job_class);
     }
   }
   Start();

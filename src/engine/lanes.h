@@ -56,7 +56,7 @@ class Lanes {
     std::uint32_t best = kNone;
   };
 
-  void Consider(std::uint32_t bucket);
+  void Consider(const BucketHead& head, ClassId job_class);
   void Start();
   void Fill(QueueId queue);
   void Advance(Lane& lane, bool whole_bucket);

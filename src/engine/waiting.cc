@@ -19,10 +19,11 @@ void WaitingIndex::Insert(QueueId queue, ClassId job_class, const WaitKey& key, 
   const auto [found, added] =
       by_key_.try_emplace({queue, job_class}, static_cast<std::uint32_t>(buckets_.size()));
   if (added) {
-    buckets_.push_back({queue, job_class, 0, {}});
+    buckets_.push_back({queue, job_class, 0, 0, {}});
     if (of_class_.size() <= job_class) of_class_.resize(job_class + 1);
     if (of_queue_.size() <= queue) of_queue_.resize(queue + 1);
-    of_class_[job_class].push_back(found->second);
+    buckets_.back().in_class = of_class_[job_class].size();
+    of_class_[job_class].push_back({{}, found->second, queue, kNone});
     of_queue_[queue].push_back(found->second);
   }
   Bucket& bucket = buckets_[found->second];
@@ -33,6 +34,7 @@ void WaitingIndex::Insert(QueueId queue, ClassId job_class, const WaitKey& key, 
   } else {
     bucket.storage.insert(place, {key, job});
   }
+  UpdateHead(bucket);
   if (where_.size() <= job) where_.resize(job + 1);
   where_[job] = {found->second, key};
   if (in_queue_.size() <= queue) in_queue_.resize(queue + 1);
@@ -54,6 +56,7 @@ void WaitingIndex::Erase(JobId job) {
     bucket.storage.clear();
     bucket.head = 0;
   }
+  UpdateHead(bucket);
   where_[job].bucket = kNone;
   auto& priorities = in_queue_[bucket.queue];
   const auto same = priorities.find(where_[job].key.minus_priority);
@@ -61,7 +64,14 @@ void WaitingIndex::Erase(JobId job) {
   --size_;
 }
 
-std::span<const std::uint32_t> WaitingIndex::OfClass(ClassId job_class) const {
+void WaitingIndex::UpdateHead(const Bucket& bucket) {
+  BucketHead& head = of_class_[bucket.job_class][bucket.in_class];
+  const auto waiters = bucket.waiters();
+  head.job = waiters.empty() ? kNone : waiters[0].job;
+  if (!waiters.empty()) head.key = waiters[0].key;
+}
+
+std::span<const BucketHead> WaitingIndex::OfClass(ClassId job_class) const {
   if (job_class >= of_class_.size()) return {};
   return of_class_[job_class];
 }

@@ -36,9 +36,18 @@ struct Bucket {
   QueueId queue = kNone;
   ClassId job_class = kNone;
   std::size_t head = 0;
+  std::size_t in_class = 0;     // position among the heads of its class
   std::vector<Waiter> storage;  // sorted by key from `head` on
 
   std::span<const Waiter> waiters() const { return std::span(storage).subspan(head); }
+};
+
+// The head of a bucket, kept where all buckets of its class are looked through.
+struct BucketHead {
+  WaitKey key;
+  std::uint32_t bucket = kNone;
+  QueueId queue = kNone;
+  JobId job = kNone;  // kNone: the bucket is empty
 };
 
 class WaitingIndex {
@@ -50,7 +59,7 @@ class WaitingIndex {
 
   const Bucket& bucket(std::uint32_t id) const { return buckets_[id]; }
   // Buckets may be empty; the ids stay valid for ever.
-  std::span<const std::uint32_t> OfClass(ClassId job_class) const;
+  std::span<const BucketHead> OfClass(ClassId job_class) const;
   std::span<const std::uint32_t> OfQueue(QueueId queue) const;
   const WaitKey& key(JobId job) const { return where_[job].key; }
   std::uint32_t bucket_of(JobId job) const { return where_[job].bucket; }
@@ -67,7 +76,8 @@ class WaitingIndex {
   };
   std::vector<Bucket> buckets_;
   std::map<std::pair<QueueId, ClassId>, std::uint32_t> by_key_;
-  std::vector<std::vector<std::uint32_t>> of_class_;
+  void UpdateHead(const Bucket& bucket);
+  std::vector<std::vector<BucketHead>> of_class_;
   std::vector<std::vector<std::uint32_t>> of_queue_;
   std::vector<Priorities> in_queue_;
   std::vector<Where> where_;  // by job

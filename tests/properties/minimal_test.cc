@@ -8,7 +8,7 @@
 namespace muster::properties {
 namespace {
 
-constexpr int kScenes = 300;
+constexpr int kScenes = 600;
 
 TEST(Victims, AreAllNeededByTheOneTheyLeaveFor) {
   CheckScenes(kScenes, [] {

@@ -48,14 +48,14 @@ WITHOUT_MODEL = {"base", "contract", "net", "train", "shim", "gpushare"}
 
 AMBIENT = re.compile(
     r"\b\w+_clock::now\b"
-    r"|(?:(?<![\w.>:])|\bstd::|(?<!\w)::)(?:time|rand|srand|random|srandom)\s*\("
+    r"|(?:(?<![\w.>:])(?<!Random )|\bstd::|(?<!\w)::)(?:time|rand|srand|random|srandom)\s*\("
     r"|\b(?:gettimeofday|clock_gettime|timespec_get|getrandom)\s*\("
     r"|\brandom_device\b|\bmt19937(?:_64)?\b|\bdefault_random_engine\b|\bminstd_rand0?\b"
     r"|\bstd::\w+_distribution\b"
 )
 OUTPUT = re.compile(
     r"\bstd::(?:cout|cerr|clog)\b"
-    r"|(?:(?<![\w.>:])|\bstd::|(?<!\w)::)(?:printf|fprintf|puts|fputs|putchar|vprintf|vfprintf)\s*\("
+    r"|(?:(?<![\w.>:])(?<!Random )|\bstd::|(?<!\w)::)(?:printf|fprintf|puts|fputs|putchar|vprintf|vfprintf)\s*\("
     r"|\bfmt::print(?:ln)?\s*\("
 )
 LEFTOVER = re.compile(r"\b(?:TODO|FIXME|XXX)\b")
