@@ -1,9 +1,10 @@
 // `muster sim scenarios PATH...`: runs scenario files on the engine and reports what differs.
 //
-// Takes files and folders; JSON files in the neutral schema (scenarios and fair-share cases).
-// Prints each failure with its differences, then `N passed, M failed`; with JSON output everything
-// that others need to judge for themselves. Exit status 1 on a failure, 3 or 5 when a file cannot
-// be read.
+// Takes files and folders: JSON files in the neutral schema (scenarios and fair-share cases) and
+// `.case` files of our own, which run with their rule and without it (docs/scenarios.md). Prints
+// each failure with its differences, then `N passed, M failed`; with JSON output everything that
+// others need to judge for themselves. Exit status 1 on a failure, 3 or 5 when a file cannot be
+// read.
 #pragma once
 
 #include <string>

@@ -21,7 +21,7 @@ Result<std::unique_ptr<Cluster>> Cluster::Make(Setup setup) {
     return Fail(ErrorCode::kInvalid, "too many kinds of countable resources",
                 "at most " + std::to_string(kMaxHostDims - kFirstHostOther) + " are supported");
   }
-  auto queues = QueueTable::Make(setup.queues, setup.countables);
+  auto queues = QueueTable::Make(UnderPolicy(setup.queues, setup.policy), setup.countables);
   if (!queues) return tl::unexpected(queues.error());
   std::unique_ptr<Cluster> cluster(new Cluster());
   cluster->policy_ = setup.policy;
@@ -71,6 +71,7 @@ void Cluster::SetNodeUp(NodeId node, bool up) {
 }
 
 void Cluster::SetNodeCordoned(NodeId node, bool cordoned, bool draining) {
+  if (!policy_.cordon) return;
   nodes_->SetCordoned(node, cordoned, draining);
   if (!cordoned) came_free_.push_back(nodes_->node(node).first_bank);
   std::erase(draining_, node);

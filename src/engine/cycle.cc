@@ -114,7 +114,7 @@ Plan Scheduler::Steps::Run(std::int64_t now_ms) {
   cluster_.ForgetLog();
   cluster_.DivideShares();
   const auto moves = cluster_.moves(), steps = placement_.steps();
-  KeepPromises();
+  if (policy.keep_promises) KeepPromises();
   for (int wave = 0; wave < kWaves; ++wave) {
     search_.BeginCycle(now_ms);
     const auto before = cluster_.moves();
@@ -220,7 +220,7 @@ bool Scheduler::Steps::RoomAfterMoves(const JobClass& job_class) const {
     for (TypeId type = 0; type < nodes.type_count(); ++type) {
       if (shape.type_rank[type] != kNone) free += nodes.FreeMilli(type, Mode::kFuture);
     }
-    if (free < need.count * gpu.devices * kMilli) return false;
+    if (free < static_cast<std::int64_t>(need.count) * gpu.devices * kMilli) return false;
   }
   return true;
 }
@@ -498,6 +498,7 @@ void Scheduler::Steps::Conclude() {
     }
   }
   RefreshTouched();
+  if (!cluster_.policy().keep_promises) hints_.clear();
   cluster_.SetHints(hints_);
   cluster_.ForgetLog();
   for (const auto& [ref, before] : changes_) {

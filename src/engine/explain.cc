@@ -30,6 +30,7 @@ class Explainer {
   bool StoppedByShare(const Piece& piece);
   void Stop(QueueId queue, std::size_t dim, std::int64_t bound, std::int64_t held,
             std::int64_t asked);
+  std::int64_t FitEver(ShapeId shape) const;
   void LookAtNodes(ShapeId shape);
   void FindHolders(ShapeId shape);
   void FindChanges(const Piece& piece, ShapeId shape);
@@ -88,12 +89,34 @@ Gate Explainer::FindGate(const Piece& piece) {
   const bool hinted = std::any_of(job_.workers.begin(), job_.workers.end(),
                                   [](const Worker& worker) { return worker.hint != kNone; });
   if (hinted) return Gate::kPromised;
-  if (why_.nodes[static_cast<std::size_t>(Filter::kFits)] == 0 && why_.fit_empty == 0) {
-    return Gate::kNeverFits;
-  }
+  if (why_.fit_ever < why_.workers) return Gate::kNeverFits;
   if (now_ms_ - job_.submitted_ms < job_.preemption_delay_ms) return Gate::kDelay;
   if (job_.gate == Gate::kNotProven) return Gate::kNotProven;
   return StoppedByShare(piece) ? Gate::kShare : Gate::kCapacity;
+}
+
+// How many workers the usable nodes could take if nothing at all ran on them.
+std::int64_t Explainer::FitEver(ShapeId id) const {
+  const auto& nodes = cluster_.nodes();
+  const Shape& shape = cluster_.shapes()[id];
+  const auto& gpu = shape.spec.request.gpu;
+  std::int64_t sum = 0;
+  for (BankId b = 0; b < nodes.bank_count(); ++b) {
+    const Bank& bank = nodes.bank(b);
+    const NodeState& node = nodes.node(bank.node);
+    const bool gpus = gpu.kind != model::GpuKind::kNone;
+    if (!node.Usable() || !shape.allowed[b]) continue;
+    if (gpus && (bank.type == kNone || shape.type_rank[bank.type] == kNone)) continue;
+    if (gpus && cluster_.shapes().UnitsOn(shape, bank) > bank.memory) continue;
+    std::int64_t slots = node.max_workers;
+    if (gpus) slots = std::min<std::int64_t>(slots, std::popcount(bank.mask) / gpu.devices);
+    if (gpus && shape.spec.same_device && gpu.kind != model::GpuKind::kWhole) slots = why_.workers;
+    for (std::size_t d = 0; d < nodes.host_dims(); ++d) {
+      if (shape.host[d] > 0) slots = std::min(slots, node.capacity[d] / shape.host[d]);
+    }
+    sum += slots;
+  }
+  return sum;
 }
 
 void Explainer::LookAtNodes(ShapeId id) {
@@ -220,6 +243,7 @@ Explanation Explainer::Run() {
     why_.workers = static_cast<std::int64_t>(piece.workers.size());
     why_.fit_now = cluster_.shapes().Slots(shape, Mode::kFree);
     why_.fit_empty = cluster_.shapes().Slots(shape, Mode::kEmptied);
+    why_.fit_ever = FitEver(shape);
     LookAtNodes(shape);
   }
   why_.gate = FindGate(piece);

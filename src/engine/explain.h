@@ -57,6 +57,7 @@ struct Explanation {
   std::int64_t workers = 0;                    // that would start together
   std::int64_t fit_now = 0;                    // of them, by room alone
   std::int64_t fit_empty = 0;                  // if every preemptible worker left
+  std::int64_t fit_ever = 0;                   // if nothing ran here at all
   std::array<std::int64_t, kFilters> nodes{};  // by the filter that rejects them; kFits: none does
   NearestFit nearest;
   QueueId stopped_by = kNone;  // kLimit, kFixedQuota, kShare: the queue,

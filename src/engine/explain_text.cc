@@ -81,7 +81,8 @@ std::string Sentence(const Cluster& cluster, const Explanation& why) {
     case Gate::kTopology:
       return "it names a topology level that does not exist here";
     case Gate::kNeverFits:
-      return "no node here could take one of its workers, even if all preemptible work left";
+      return "with nothing else running there would be room for " + std::to_string(why.fit_ever) +
+             " of " + std::to_string(why.workers) + " workers: it can never start here";
     case Gate::kCapacity:
       return "there is room for " + std::to_string(why.fit_now) + " of " +
              std::to_string(why.workers) + " workers, and nobody who may be asked to leave";

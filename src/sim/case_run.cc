@@ -120,7 +120,6 @@ void Player::LetLeave() {
 model::Plan Player::RunCycle() {
   model::Plan plan = scheduler_->Cycle(now_ms_);
   judge_->Note(plan, now_ms_);
-  if (!cluster_->policy().keep_promises) cluster_->SetHints({});
   return plan;
 }
 
@@ -187,7 +186,7 @@ Result<void> Player::Do(const CaseOrder& order) {
   if (node == engine::kNone) return Fail(ErrorCode::kNotFound, "there is no node " + order.name);
   if (order.kind == CaseOrderKind::kDown || order.kind == CaseOrderKind::kUp) {
     cluster_->SetNodeUp(node, order.kind == CaseOrderKind::kUp);
-  } else if (cluster_->policy().cordon) {
+  } else {
     cluster_->SetNodeCordoned(node, order.kind != CaseOrderKind::kUncordon,
                               order.kind == CaseOrderKind::kDrain);
   }
@@ -197,7 +196,6 @@ Result<void> Player::Do(const CaseOrder& order) {
 Result<std::vector<std::string>> Player::Play(const engine::Policy& policy) {
   engine::Setup setup = story_.setup;
   setup.policy = policy;
-  setup.queues = engine::UnderPolicy(std::move(setup.queues), policy);
   auto made = Cluster::Make(std::move(setup));
   if (!made) return tl::unexpected(made.error());
   cluster_ = std::move(*made);
