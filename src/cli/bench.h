@@ -1,7 +1,7 @@
 // `muster bench engine --shape NAME`: what the engine's decisions cost on this machine.
 //
-// Prints one line for a person or one JSON object with every sample, so that others can compute their
-// own figures. Real measurements of this build; nothing is cached or assumed.
+// Prints one line for a person or one JSON object with every sample, so that others can compute
+// their own figures. Real measurements of this build; nothing is cached or assumed.
 #pragma once
 
 #include <cstdint>
