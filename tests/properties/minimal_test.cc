@@ -8,7 +8,7 @@
 namespace muster::properties {
 namespace {
 
-constexpr int kScenes = 600;
+constexpr int kScenes = 2000;
 
 TEST(Victims, AreAllNeededByTheOneTheyLeaveFor) {
   CheckScenes(kScenes, [] {

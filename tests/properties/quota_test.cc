@@ -11,7 +11,7 @@
 namespace muster::properties {
 namespace {
 
-constexpr int kScenes = 600;
+constexpr int kScenes = 2000;
 constexpr int kCycles = 50;
 
 // Cuts the quotas of the leaves so that together they fit, and gives parents the sum of theirs.

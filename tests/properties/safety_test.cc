@@ -10,7 +10,7 @@
 namespace muster::properties {
 namespace {
 
-constexpr int kScenes = 300;
+constexpr int kScenes = 1000;
 
 using Check = std::function<std::string(const World&, const model::Plan&)>;
 

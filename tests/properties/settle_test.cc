@@ -7,7 +7,7 @@
 namespace muster::properties {
 namespace {
 
-constexpr int kScenes = 300;
+constexpr int kScenes = 1000;
 constexpr int kCycles = 50;
 constexpr int kQuietCycles = 5;
 

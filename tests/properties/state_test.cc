@@ -16,7 +16,7 @@ using engine::Place;
 using engine::WorkerRef;
 using engine::WorkerState;
 
-constexpr int kScenes = 150;
+constexpr int kScenes = 500;
 
 void Play(const Scene& scene, World& world) {
   for (const auto& event : scene.events) {
