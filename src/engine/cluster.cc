@@ -54,6 +54,10 @@ Result<NodeId> Cluster::AddNode(const model::Node& node) {
         queues_->FindDim(nodes_->type_name(static_cast<TypeId>(type_dims_.size()))));
   }
   shapes_->NodeAdded(id);
+  left_over_.resize(nodes_->bank_count(), 0);
+  for (std::uint32_t i = 0; i < nodes_->node(id).bank_count; ++i) {
+    came_free_.push_back(nodes_->node(id).first_bank + i);
+  }
   return id;
 }
 
@@ -350,12 +354,24 @@ void Cluster::TakeChangedQueues(std::vector<QueueId>& out) {
   out.erase(std::unique(out.begin(), out.end()), out.end());
 }
 
+// Grows with what a bank has left: GPUs and room on shared ones, or cores where there are no GPUs.
+std::uint32_t Cluster::LeftOver(BankId id) const {
+  const Bank& bank = nodes_->bank(id);
+  const auto future = static_cast<std::size_t>(Mode::kFuture);
+  if (bank.type == kNone) {
+    const auto cores = nodes_->HostFree(bank.node, kHostCpu, Mode::kFuture) / kMilli;
+    return static_cast<std::uint32_t>(std::max<std::int64_t>(0, cores));
+  }
+  return 100 * static_cast<std::uint32_t>(std::popcount(bank.unoccupied[future])) +
+         NodeTable::RoomClass(bank.max_room[future], bank.memory);
+}
+
 void Cluster::Unsettle() {
   bool room = false;
   for (const BankId bank : came_free_) {
-    const Bank& state = nodes_->bank(bank);
-    const auto future = static_cast<std::size_t>(Mode::kFuture);
-    room |= state.type == kNone || state.unoccupied[future] != 0 || state.max_room[future] > 0;
+    const auto left = LeftOver(bank);
+    room |= left > left_over_[bank];
+    left_over_[bank] = left;
   }
   came_free_.clear();
   bool victims = false;

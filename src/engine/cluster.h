@@ -132,6 +132,8 @@ class Cluster {
   void SetStarted(WorkerRef ref, std::int64_t at_ms) {
     jobs_[ref.job].workers[ref.index].started_ms = at_ms;
     started_[jobs_[ref.job].queue] = 1;
+    if (const BankId bank = worker(ref).place.bank; bank != kNone)
+      left_over_[bank] = LeftOver(bank);
   }
   void ClearFresh(WorkerRef ref) { jobs_[ref.job].workers[ref.index].place.fresh = false; }
   void ForgetLog() { log_.clear(); }  // what was done stays done
@@ -197,8 +199,10 @@ class Cluster {
   std::vector<std::uint8_t> above_;      // by queue: it or an ancestor was above its share
   std::vector<std::uint8_t> started_;    // by queue: something started since Unsettle()
   std::vector<bool> unsettled_classes_;
-  std::vector<QueueId> changed_queues_;  // since they were last taken
-  std::vector<BankId> came_free_;        // since the last cycle
+  std::uint32_t LeftOver(BankId bank) const;
+  std::vector<std::uint32_t> left_over_;  // by bank: room that nobody took, as last seen
+  std::vector<QueueId> changed_queues_;   // since they were last taken
+  std::vector<BankId> came_free_;         // since the last cycle
   std::vector<JobId> broken_;
   std::vector<NodeId> draining_;
   std::vector<WorkerRef> hinted_;

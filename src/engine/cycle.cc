@@ -23,7 +23,8 @@ using model::Rule;
 namespace {
 
 constexpr std::int64_t kBudgetPerChange = 4;      // what a placed worker adds to the search budget
-constexpr std::size_t kClaimersPerCycle = 8;      // queues that nothing happened to but hope again
+constexpr std::size_t kClaimersPerCycle = 4;      // queues that nothing happened to but hope again
+constexpr std::size_t kFewQueues = 64;            // all of them are looked at in every cycle
 constexpr std::size_t kConsolidatedPerCycle = 8;  // job classes likewise
 constexpr std::int64_t kLeastBudget = 400;        // of consolidation
 constexpr int kWaves = 12;                        // rounds of a cycle that undoes its own starts
@@ -310,7 +311,7 @@ void Scheduler::Steps::ListClaimers(Step step) {
     const QueueId q = (next + i) % count;
     if (q == 0 || !may_claim(q)) continue;
     if (std::binary_search(changed_.begin(), changed_.end(), q)) continue;
-    if (claimers_.size() - changed == kClaimersPerCycle) {
+    if (queues.size() > kFewQueues && claimers_.size() - changed == kClaimersPerCycle) {
       next = q;
       plan_.complete = false;
       break;

@@ -165,7 +165,7 @@ DomainId Placement::DomainOf(LevelId level_id, const engine::Place& place) const
   const Level& level = cluster_.topology().level(level_id);
   const NodeId node = cluster_.nodes().bank(place.bank).node;
   DomainId domain = level.domain_of[node];
-  if (!level.below_node || domain == kNone) return domain;
+  if (!level.below_node || domain == kNone || place.devices == 0) return domain;
   while ((level.domains[domain].devices & place.devices) == 0) {
     if (++domain >= level.domains.size() || level.domains[domain].nodes[0] != node) return kNone;
   }
@@ -372,7 +372,7 @@ bool Placement::TryOn(WorkerRef ref, BankId id, std::uint32_t together, Mode mod
   const Worker& worker = cluster_.worker(ref);
   const Shape& shape = cluster_.shapes()[worker.shape];
   const Bank& bank = cluster_.nodes().bank(id);
-  if (!Fits(shape, id, mode)) return false;
+  if (!Fits(shape, id, mode) || !TypeAllowed(ref.job, shape, bank.type)) return false;
   const auto& gpu = shape.spec.request.gpu;
   engine::Place place;
   place.state = WorkerState::kRunning;

@@ -174,7 +174,9 @@ bool QueueTable::HeldWithinBounds(QueueId leaf, const Vec& of, bool fixed) const
   for (QueueId q = leaf; q != 0; q = states_[q].parent) {
     const QueueState& queue = states_[q];
     for (std::size_t d = 0; d < dims(); ++d) {
-      if (of[d] == 0) continue;
+      // Which GPU type a piece takes may be open, so any of them counts for it.
+      const bool typed = d >= kFirstNamedDim && d < first_countable_;
+      if (of[typed ? kGpuDim : d] == 0) continue;
       if (queue.held[d] > queue.limit[d]) return false;
       if (fixed && queue.fixed[d] > queue.quota[d]) return false;
     }

@@ -313,7 +313,8 @@ void Search::MoveElsewhere(const Piece& claim) {
       if (!place.fresh) workers_.push_back(ref);
     }
     const auto mark = cluster_.mark();
-    taken.moved = placement_.Rehouse(taken.unit.RehousedAs(), workers_) > 0 && WithinBounds(claim);
+    taken.moved = placement_.Rehouse(taken.unit.RehousedAs(), workers_) > 0 &&
+                  cluster_.job(taken.unit.job).Satisfied() && WithinBounds(claim);
     if (!taken.moved) cluster_.RollbackTo(mark);
   }
 }

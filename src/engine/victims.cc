@@ -41,7 +41,14 @@ void VictimList::AddSurplus(const Cluster& cluster, const JobState& job, std::ui
       if (x.started_ms != y.started_ms) return x.started_ms > y.started_ms;
       return a > b;
     });
-    const auto surplus = std::min<std::size_t>(order_.size(), state.active - state.minimum);
+    // Promised workers do not run yet: they spare nobody.
+    const auto promised = std::count_if(
+        job.workers.begin() + state.first_worker,
+        job.workers.begin() + state.first_worker + state.worker_count,
+        [](const Worker& worker) { return worker.place.Holds() && worker.place.promised; });
+    const auto spared = state.minimum + static_cast<std::size_t>(promised);
+    if (state.active <= spared) return;
+    const auto surplus = std::min<std::size_t>(order_.size(), state.active - spared);
     for (std::size_t i = 0; i < surplus; ++i) {
       unit.part = VictimUnit::Part::kWorker;
       unit.index = order_[i];
