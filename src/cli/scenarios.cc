@@ -102,7 +102,7 @@ Result<std::vector<std::string>> ListScenarioFiles(const std::vector<std::string
       continue;
     }
     for (const char* extension : {".json", sim::kCaseExtension}) {
-      const auto found = sim::ListFiles({path}, extension);
+      auto found = sim::ListFiles({path}, extension);
       if (!found) return found;
       files.insert(files.end(), found->begin(), found->end());
     }

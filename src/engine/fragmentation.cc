@@ -7,8 +7,6 @@
 
 namespace muster::engine {
 
-using model::GpuKind;
-
 namespace {
 
 // Differences below a twenty-fifth of a GPU say nothing: treating them as equal packs better,

@@ -30,6 +30,7 @@ void Lanes::Consider(const BucketHead& head, ClassId job_class) {
 
 void Lanes::Start() {
   std::vector<Vec> costs;
+  costs.reserve(opened_.size());
   for (const QueueId queue : opened_) {
     costs.push_back(cluster_.job_class(lanes_[queue].head.job_class).cost);
   }

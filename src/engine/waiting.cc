@@ -46,7 +46,8 @@ void WaitingIndex::Erase(JobId job) {
   if (!Contains(job)) return;
   Bucket& bucket = buckets_[where_[job].bucket];
   const auto place = Find(bucket, where_[job].key);
-  MUSTER_CHECK(place != bucket.storage.end() && place->job == job, "waiting index out of step");
+  MUSTER_CHECK(place != bucket.storage.end(), "waiting index out of step");
+  MUSTER_CHECK(place->job == job, "waiting index out of step");
   if (place == bucket.storage.begin() + static_cast<std::ptrdiff_t>(bucket.head)) {
     ++bucket.head;
   } else {

@@ -19,7 +19,6 @@ namespace muster::sim {
 using engine::Cluster;
 using engine::JobId;
 using engine::NodeId;
-using engine::WorkerRef;
 using engine::WorkerState;
 
 namespace {
@@ -235,7 +234,8 @@ void Bench::Verdict(BenchResult& out) {
   const auto begin = clock_.MonotonicNs();
   const auto why = engine::Explain(*cluster_, wanted, now_ms_);
   out.wall_ms.back() += static_cast<double>(clock_.MonotonicNs() - begin) / 1e6;
-  MUSTER_CHECK(why.gate == model::Gate::kCapacity && why.fit_empty == 9, "nine nodes, not ten");
+  MUSTER_CHECK(why.gate == model::Gate::kCapacity, "no room and nobody to ask");
+  MUSTER_CHECK(why.fit_empty == 9, "nine nodes could be emptied, not ten");
   Sum(out);
 }
 
