@@ -26,9 +26,4 @@ std::int64_t PeakResidentKib() {
   return 0;
 }
 
-void ResetPeakResident() {
-  std::ofstream clear("/proc/self/clear_refs");
-  clear << "5";
-}
-
 }  // namespace muster

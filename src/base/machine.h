@@ -11,6 +11,5 @@ namespace muster {
 
 std::string MachineName();       // "Intel(R) Xeon(R) ... x2"
 std::int64_t PeakResidentKib();  // the most memory that this process ever held
-void ResetPeakResident();        // from now on; without effect where the kernel does not offer it
 
 }  // namespace muster

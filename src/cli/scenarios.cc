@@ -92,28 +92,10 @@ Result<void> RunCorpusFile(const std::string& path, Report& report) {
   return {};
 }
 
-// Files as they are; of a folder first the JSON files, then the case files.
-Result<std::vector<std::string>> ListScenarioFiles(const std::vector<std::string>& paths) {
-  std::vector<std::string> files;
-  for (const auto& path : paths) {
-    std::error_code error;
-    if (!std::filesystem::is_directory(path, error)) {
-      files.push_back(path);
-      continue;
-    }
-    for (const char* extension : {".json", sim::kCaseExtension}) {
-      auto found = sim::ListFiles({path}, extension);
-      if (!found) return found;
-      files.insert(files.end(), found->begin(), found->end());
-    }
-  }
-  return files;
-}
-
 }  // namespace
 
 int RunScenarios(const std::vector<std::string>& paths, bool as_json) {
-  const auto files = ListScenarioFiles(paths);
+  const auto files = sim::ListFiles(paths, {".json", sim::kCaseExtension});
   if (!files) return Complain(files.error());
   Report report;
   for (const auto& path : *files) {

@@ -135,7 +135,6 @@ class Cluster {
     if (const BankId bank = worker(ref).place.bank; bank != kNone)
       left_over_[bank] = LeftOver(bank);
   }
-  void ClearFresh(WorkerRef ref) { jobs_[ref.job].workers[ref.index].place.fresh = false; }
   void ForgetLog() { log_.clear(); }  // what was done stays done
   void DivideShares();
   void RefreshWaiting(JobId job);  // puts the job where its state says it waits

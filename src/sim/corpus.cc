@@ -271,7 +271,7 @@ Result<CorpusFile> ReadCorpusFile(const std::string& path) {
 }
 
 Result<std::vector<std::string>> ListFiles(const std::vector<std::string>& paths,
-                                           const std::string& extension) {
+                                           const std::vector<std::string>& extensions) {
   std::vector<std::string> files;
   for (const auto& path : paths) {
     std::error_code error;
@@ -279,13 +279,15 @@ Result<std::vector<std::string>> ListFiles(const std::vector<std::string>& paths
       files.push_back(path);
       continue;
     }
-    std::vector<std::string> found;
-    for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
-      if (entry.path().extension() == extension) found.push_back(entry.path().string());
+    for (const auto& extension : extensions) {
+      std::vector<std::string> found;
+      for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
+        if (entry.path().extension() == extension) found.push_back(entry.path().string());
+      }
+      if (error) return Fail(ErrorCode::kNotFound, "cannot read " + path + ": " + error.message());
+      std::sort(found.begin(), found.end());
+      files.insert(files.end(), found.begin(), found.end());
     }
-    if (error) return Fail(ErrorCode::kNotFound, "cannot read " + path + ": " + error.message());
-    std::sort(found.begin(), found.end());
-    files.insert(files.end(), found.begin(), found.end());
   }
   return files;
 }

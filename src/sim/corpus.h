@@ -96,8 +96,8 @@ struct CorpusFile {
 };
 
 Result<CorpusFile> ReadCorpusFile(const std::string& path);
-// Files as they are, folders as the *.json files in them, sorted by name.
+// Files as they are; of a folder the files of each ending in turn, sorted by name.
 Result<std::vector<std::string>> ListFiles(const std::vector<std::string>& paths,
-                                           const std::string& extension);
+                                           const std::vector<std::string>& extensions);
 
 }  // namespace muster::sim

@@ -133,7 +133,7 @@ TEST_F(CorpusTest, AFolderMeansItsFilesInOrder) {
   Write("b.json", "{}");
   Write("a.json", "{}");
   Write("notes.txt", "");
-  const auto files = ListFiles({folder_.string()}, ".json");
+  const auto files = ListFiles({folder_.string()}, {".json"});
   ASSERT_TRUE(files.has_value());
   ASSERT_EQ(files->size(), 2U);
   EXPECT_TRUE(files->at(0).ends_with("a.json"));
