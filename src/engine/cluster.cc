@@ -34,6 +34,7 @@ Result<std::unique_ptr<Cluster>> Cluster::Make(Setup setup) {
   cluster->above_.resize(cluster->queues_->size(), 0);
   cluster->started_.resize(cluster->queues_->size(), 1);
   cluster->surplus_in_.resize(cluster->queues_->size(), 0);
+  cluster->changes_in_.resize(cluster->queues_->size(), 1);
   cluster->shapes_ = std::make_unique<ShapeTable>(*cluster->nodes_, *cluster->topology_);
   return cluster;
 }
@@ -91,11 +92,12 @@ void Cluster::SetStaleSince(JobId job, std::int64_t since_ms) {
   jobs_[job].stale_since_ms = since_ms;
 }
 
-void Cluster::ReportCheckpoint(JobId job, std::int64_t at_ms) { jobs_[job].checkpoint_ms = at_ms; }
-
-void Cluster::SetPastUse(QueueId queue, std::int64_t gpu_ms) {
-  (*queues_)[queue].past_use = gpu_ms;
+void Cluster::ReportCheckpoint(JobId job, std::int64_t at_ms) {
+  jobs_[job].checkpoint_ms = at_ms;
+  ++changes_in_[jobs_[job].queue];
 }
+
+void Cluster::SetPastUse(QueueId queue, std::int64_t gpu_ms) { queues_->SetPastUse(queue, gpu_ms); }
 
 Result<void> Cluster::ReportWorker(WorkerRef ref, WorkerState state, NodeId node,
                                    std::uint64_t devices, std::int64_t started_ms) {
@@ -185,6 +187,7 @@ void Cluster::CountActive(JobState& job, std::uint32_t group, int sign) {
 // Adds (sign +1) or takes back what a worker at its place means to everything that counts it.
 void Cluster::Contribute(JobId id, const Worker& worker, int sign) {
   JobState& job = jobs_[id];
+  ++changes_in_[job.queue];
   const auto count = [sign](std::uint32_t& value) {
     value = static_cast<std::uint32_t>(static_cast<int>(value) + sign);
   };
@@ -375,16 +378,17 @@ void Cluster::Unsettle() {
   }
   came_free_.clear();
   bool victims = false;
-  for (QueueId leaf = 1; leaf < queues_->size(); ++leaf) {
-    if (!(*queues_)[leaf].children.empty()) continue;
-    std::uint8_t above = 0;
-    for (QueueId q = leaf; q != 0 && above == 0; q = (*queues_)[q].parent) {
-      const QueueState& queue = (*queues_)[q];
-      for (std::size_t d = 0; d < queues_->dims(); ++d) above |= queue.held[d] > queue.share[d];
+  for (const QueueId q : queues_->widest_first()) {
+    if (q == 0) continue;
+    const QueueState& queue = (*queues_)[q];
+    std::uint8_t above = above_[queue.parent];
+    for (std::size_t d = 0; d < queues_->dims() && above == 0; ++d) {
+      above = queue.held[d] > queue.share[d] ? 1 : 0;
     }
-    victims |= above != 0 && (above_[leaf] == 0 || started_[leaf] != 0);
-    above_[leaf] = above;
-    started_[leaf] = 0;
+    const bool leaf = queue.children.empty();
+    victims |= leaf && above != 0 && (above_[q] == 0 || started_[q] != 0);
+    above_[q] = above;
+    started_[q] = 0;
   }
   if (room) unsettled_classes_.assign(unsettled_classes_.size(), true);
   const auto hope = static_cast<std::uint8_t>(room      ? kAllSteps

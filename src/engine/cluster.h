@@ -86,6 +86,8 @@ class Cluster {
   const Worker& worker(WorkerRef ref) const { return jobs_[ref.job].workers[ref.index]; }
   const JobClass& job_class(ClassId id) const { return classes_[id]; }
   std::size_t class_count() const { return classes_.size(); }
+  // Whether slot counts allow what every job of the class asks for first.
+  bool MayFit(ClassId id, Mode mode);
   JobId FindJob(const std::string& name) const;    // kNone: there is none
   NodeId FindNode(const std::string& name) const;  // kNone: there is none
   std::string WorkerName(WorkerRef ref) const;
@@ -97,11 +99,15 @@ class Cluster {
   std::span<const JobId> Broken() const { return broken_; }
   std::span<const NodeId> Draining() const { return draining_; }
   std::span<const WorkerRef> Promised() const { return hinted_; }
+  // Grows with every change to what a job of the queue holds or would lose.
+  std::uint64_t changes_in(QueueId queue) const { return changes_in_[queue]; }
   // The lowest priority of a preemptible job that holds something; kUnlimited where there is none.
   std::int64_t LowestVictimPriority(QueueId queue) const {
     const auto& held = victim_priorities_[queue];
     return held.empty() ? kUnlimited : held.begin()->first;
   }
+  // Whether the queue or an ancestor was above its fair share at the last Unsettle().
+  bool AboveShare(QueueId queue) const { return above_[queue] != 0; }
   // Workers above their job's minimum that could be taken back.
   std::int64_t SurplusIn(QueueId queue) const { return surplus_in_[queue]; }
   // A queue for which a step looked for victims in vain keeps that verdict until its own jobs
@@ -132,6 +138,7 @@ class Cluster {
   void SetStarted(WorkerRef ref, std::int64_t at_ms) {
     jobs_[ref.job].workers[ref.index].started_ms = at_ms;
     started_[jobs_[ref.job].queue] = 1;
+    ++changes_in_[jobs_[ref.job].queue];
     if (const BankId bank = worker(ref).place.bank; bank != kNone)
       left_over_[bank] = LeftOver(bank);
   }
@@ -189,6 +196,7 @@ class Cluster {
   std::vector<std::vector<JobId>> running_in_;                            // by queue
   std::vector<std::map<std::int64_t, std::uint32_t>> victim_priorities_;  // by queue
   std::vector<std::int64_t> surplus_in_;                                  // by queue
+  std::vector<std::uint64_t> changes_in_;                                 // by queue
   std::int64_t moves_ = 0;
   static constexpr std::uint8_t kAllSteps = 7;
   static constexpr std::uint8_t Bit(Step step) {

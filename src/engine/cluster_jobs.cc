@@ -263,6 +263,12 @@ void Cluster::RefreshWaiting(JobId id) {
   waiting_.Insert(job.queue, job_class, key, id);
 }
 
+bool Cluster::MayFit(ClassId id, Mode mode) {
+  return std::all_of(classes_[id].needs.begin(), classes_[id].needs.end(), [&](const auto& need) {
+    return shapes_->Slots(need.shape, mode) >= need.count;
+  });
+}
+
 std::string Cluster::Dump() const {
   std::string out;
   const auto number = [&out](auto value) { out += std::to_string(value) + " "; };

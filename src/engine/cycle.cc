@@ -26,6 +26,7 @@ constexpr std::int64_t kBudgetPerChange = 4;      // what a placed worker adds t
 constexpr std::size_t kClaimersPerCycle = 4;      // queues that nothing happened to but hope again
 constexpr std::size_t kFewQueues = 64;            // all of them are looked at in every cycle
 constexpr std::size_t kConsolidatedPerCycle = 8;  // job classes likewise
+constexpr std::uint32_t kMostCutOffs = 6;         // that count: 2^6 cycles until the next try
 constexpr std::int64_t kLeastBudget = 400;        // of consolidation
 constexpr int kWaves = 12;                        // rounds of a cycle that undoes its own starts
 
@@ -61,6 +62,8 @@ class Scheduler::Steps {
   void Claim(Step step);
   bool ClaimNext(Step step, JobId job);
   void ListClaimers(Step step);
+  bool ToBeTriedLater(Step step, const BucketHead& head);
+  void NoteOutcome(Step step, JobId job, Search::Outcome outcome);
   bool VerdictMayAge(QueueId queue) const;
   bool MayClaim(Step step, QueueId queue, const Vec& cost, std::int64_t priority) const;
   bool TooYoung(const JobState& job) const {
@@ -69,7 +72,6 @@ class Scheduler::Steps {
   bool WithinBounds(const JobState& job, const Piece& piece) const;
   bool PlaceWithinBounds(const JobState& job, const Piece& piece, Mode mode);
   bool RoomAfterMoves(const JobClass& job_class) const;
-  bool Enough(ClassId job_class, Mode mode);
   void Drain();
   void EvictStale();
   void Evict(const std::vector<WorkerRef>& workers, JobId claimer, Rule rule);
@@ -92,8 +94,15 @@ class Scheduler::Steps {
   std::vector<QueueId> claimers_;
   std::vector<QueueId> changed_;  // queues whose jobs changed since the last cycle
   std::array<QueueId, 3> next_claimer_{};
-  std::vector<QueueId> young_;  // queues with a job that may not yet cause evictions
-  bool min_runtimes_ = false;   // some queue protects its young jobs
+  // A search that was cut off is tried again after 2, 4, 8, ... cycles.
+  struct CutOff {
+    std::uint32_t times = 0;  // in a row
+    std::int64_t until = 0;   // the cycle in which it is tried again
+  };
+  std::map<std::pair<std::uint32_t, Step>, CutOff> cut_off_;  // by bucket and step
+  std::int64_t cycle_ = 0;
+  std::vector<QueueId> undecided_;  // queues with a job that is to be looked at again later
+  bool min_runtimes_ = false;       // some queue protects its young jobs
   std::map<WorkerRef, Cause> causes_;
   std::vector<JobId> touched_;  // jobs whose place in the waiting index may have changed
   std::vector<std::pair<WorkerRef, BankId>> hints_;
@@ -111,7 +120,8 @@ Plan Scheduler::Steps::Run(std::int64_t now_ms) {
   plan_ = Plan{};
   causes_.clear();
   hints_.clear();
-  young_.clear();
+  undecided_.clear();
+  ++cycle_;
   cluster_.ForgetLog();
   cluster_.DivideShares();
   const auto moves = cluster_.moves(), steps = placement_.steps();
@@ -137,14 +147,6 @@ Plan Scheduler::Steps::Run(std::int64_t now_ms) {
   return std::move(plan_);
 }
 
-// Whether slot counts allow what every job of the class asks for first.
-bool Scheduler::Steps::Enough(ClassId id, Mode mode) {
-  for (const auto& need : cluster_.job_class(id).needs) {
-    if (cluster_.shapes().Slots(need.shape, mode) < need.count) return false;
-  }
-  return true;
-}
-
 // Whoever was promised room that others were asked to leave gets it, before anybody else can take
 // it: otherwise the same victims would be asked again and again.
 void Scheduler::Steps::KeepPromises() {
@@ -162,9 +164,9 @@ void Scheduler::Steps::KeepPromises() {
 }
 
 void Scheduler::Steps::Allocate() {
-  lanes_.Open([this](ClassId id) { return Enough(id, Mode::kFuture); });
+  lanes_.Open([this](ClassId id) { return cluster_.MayFit(id, Mode::kFuture); });
   while (const auto next = lanes_.Next()) {
-    if (!Enough(next->job_class, Mode::kFuture)) {
+    if (!cluster_.MayFit(next->job_class, Mode::kFuture)) {
       lanes_.SkipClass();
     } else if (AllocateNext(next->job)) {
       touched_.push_back(next->job);
@@ -231,7 +233,7 @@ void Scheduler::Steps::Consolidate() {
   std::size_t opened = 0;
   lanes_.Open([&](ClassId id) {
     if (!cluster_.UnsettledClass(id) || opened == kConsolidatedPerCycle) return false;
-    const bool may = RoomAfterMoves(cluster_.job_class(id)) && Enough(id, Mode::kEmptied);
+    const bool may = RoomAfterMoves(cluster_.job_class(id)) && cluster_.MayFit(id, Mode::kEmptied);
     opened += may ? 1 : 0;
     return may;
   });
@@ -323,18 +325,18 @@ void Scheduler::Steps::ListClaimers(Step step) {
 void Scheduler::Steps::Claim(Step step) {
   ListClaimers(step);
   if (claimers_.empty()) return;
-  lanes_.Open(claimers_, [&](const Bucket& bucket) {
-    const JobClass& asks = cluster_.job_class(bucket.job_class);
-    return MayClaim(step, bucket.queue, asks.cost, -bucket.waiters()[0].key.minus_priority) &&
-           search_.AnyVictims(step, bucket.queue, asks.cost) &&
-           Enough(bucket.job_class, Mode::kEmptied);
+  lanes_.Open(claimers_, [&](const BucketHead& head) {
+    const JobClass& asks = cluster_.job_class(head.job_class);
+    return MayClaim(step, head.queue, asks.cost, -head.key.minus_priority) &&
+           cluster_.MayFit(head.job_class, Mode::kEmptied) && search_.MayHelp(step, head) &&
+           !ToBeTriedLater(step, head);
   });
   while (const auto next = lanes_.Next()) {
     if (budget_ <= 0) {
       plan_.complete = false;
       break;
     }
-    if (!Enough(next->job_class, Mode::kEmptied)) {
+    if (!cluster_.MayFit(next->job_class, Mode::kEmptied)) {
       lanes_.SkipClass();
     } else if (ClaimNext(step, next->job)) {
       touched_.push_back(next->job);
@@ -349,10 +351,31 @@ void Scheduler::Steps::Claim(Step step) {
   RefreshTouched();
 }
 
+bool Scheduler::Steps::ToBeTriedLater(Step step, const BucketHead& head) {
+  const auto found = cut_off_.find({head.bucket, step});
+  if (found == cut_off_.end() || found->second.until <= cycle_) return false;
+  undecided_.push_back(head.queue);
+  plan_.complete = false;
+  return true;
+}
+
+void Scheduler::Steps::NoteOutcome(Step step, JobId job, Search::Outcome outcome) {
+  const std::pair key{cluster_.waiting().bucket_of(job), step};
+  if (outcome != Search::Outcome::kNotProven) {
+    cut_off_.erase(key);
+    return;
+  }
+  plan_.complete = false;
+  cluster_.SetGate(job, Gate::kNotProven);
+  CutOff& cut_off = cut_off_[key];
+  cut_off.times = std::min(cut_off.times + 1, kMostCutOffs);
+  cut_off.until = cycle_ + (std::int64_t{1} << cut_off.times);
+}
+
 // Verdicts that time or other queues alone can overturn are not kept.
 bool Scheduler::Steps::VerdictMayAge(QueueId queue) const {
   return min_runtimes_ || cluster_.queues()[queue].limited ||
-         std::find(young_.begin(), young_.end(), queue) != young_.end();
+         std::find(undecided_.begin(), undecided_.end(), queue) != undecided_.end();
 }
 
 bool Scheduler::Steps::ClaimNext(Step step, JobId id) {
@@ -360,7 +383,7 @@ bool Scheduler::Steps::ClaimNext(Step step, JobId id) {
   const JobState& job = cluster_.job(id);
   if (step == Step::kShrink && job.Satisfied()) return false;
   if (TooYoung(job)) {
-    young_.push_back(job.queue);
+    undecided_.push_back(job.queue);
     return false;
   }
   for (const auto& piece : pieces_) {
@@ -368,10 +391,7 @@ bool Scheduler::Steps::ClaimNext(Step step, JobId id) {
     // Room that victims of an earlier claim leave behind costs nobody anything.
     if (WithinBounds(job, piece) && PlaceWithinBounds(job, piece, Mode::kFuture)) return true;
     const auto outcome = search_.Run(step, piece, budget_);
-    if (outcome == Search::Outcome::kNotProven) {
-      plan_.complete = false;
-      cluster_.SetGate(id, Gate::kNotProven);
-    }
+    NoteOutcome(step, id, outcome);
     if (outcome != Search::Outcome::kFound) continue;
     for (const auto& taken : search_.taken()) {
       const Rule rule = step == Step::kShrink ? Rule::kShrink

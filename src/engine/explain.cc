@@ -228,8 +228,8 @@ Explanation Explainer::Run() {
   Placement(cluster_).NextPieces(why_.job, pieces);
   if (cluster_.waiting().Contains(why_.job)) {
     const WaitKey& key = cluster_.waiting().key(why_.job);
-    for (const auto id : cluster_.waiting().OfQueue(job_.queue)) {
-      for (const auto& waiter : cluster_.waiting().bucket(id).waiters()) {
+    for (const auto& head : cluster_.waiting().OfQueue(job_.queue)) {
+      for (const auto& waiter : cluster_.waiting().bucket(head.bucket).waiters()) {
         if (!(waiter.key < key)) break;
         ++why_.jobs_ahead;
       }

@@ -1,8 +1,13 @@
 #include "engine/lanes.h"
 
-#include <utility>
+#include <algorithm>
 
 namespace muster::engine {
+namespace {
+
+constexpr std::size_t kFewHeads = 256;  // whose queues are listed, instead of asking all queues
+
+}  // namespace
 
 void Lanes::Close() {
   for (const QueueId queue : opened_) {
@@ -11,77 +16,60 @@ void Lanes::Close() {
     lanes_[queue].best = kNone;
   }
   opened_.clear();
-  claims_ = nullptr;
   dead_.assign(cluster_.class_count(), false);
   live_ = cluster_.class_count();
 }
 
-// Remembers the bucket's head if it is the best of its queue so far.
-void Lanes::Consider(const BucketHead& head, ClassId job_class) {
-  Lane& lane = lanes_[head.queue];
-  if (lane.best == kNone) {
-    opened_.push_back(head.queue);
-  } else if (!(head.key < lane.head.waiter.key)) {
-    return;
-  }
-  lane.best = 0;
-  lane.head = {head.bucket, 0, {head.key, head.job}, job_class};
-}
-
-void Lanes::Start() {
-  std::vector<Vec> costs;
-  costs.reserve(opened_.size());
-  for (const QueueId queue : opened_) {
-    costs.push_back(cluster_.job_class(lanes_[queue].head.job_class).cost);
-  }
-  order_.Reset(opened_, costs);
-}
-
 void Lanes::Open(const std::function<bool(ClassId)>& may_be_helped) {
   Close();
+  std::size_t heads = 0;
   for (ClassId c = 0; c < cluster_.class_count(); ++c) {
-    const auto buckets = cluster_.waiting().OfClass(c);
-    dead_[c] = buckets.empty() || !may_be_helped(c);
+    const auto count = cluster_.waiting().OfClass(c).size();
+    dead_[c] = count == 0 || !may_be_helped(c);
     if (dead_[c]) {
       --live_;
-      continue;
-    }
-    for (const auto& head : buckets) {
-      if (head.job != kNone) Consider(head, c);
+    } else {
+      heads += count;
     }
   }
-  Start();
+  if (heads > kFewHeads) {
+    order_.Reset();
+    return;
+  }
+  std::vector<QueueId> queues;
+  for (ClassId c = 0; c < cluster_.class_count(); ++c) {
+    if (dead_[c]) continue;
+    for (const auto& head : cluster_.waiting().OfClass(c)) {
+      if (head.job != kNone) queues.push_back(head.queue);
+    }
+  }
+  order_.Reset(queues);
 }
 
-void Lanes::Open(std::span<const QueueId> queues, std::function<bool(const Bucket&)> may_claim) {
+void Lanes::Open(std::span<const QueueId> queues,
+                 const std::function<bool(const BucketHead&)>& may_claim) {
   Close();
-  claims_ = std::move(may_claim);
   for (const QueueId queue : queues) {
-    for (const auto id : cluster_.waiting().OfQueue(queue)) {
-      const Bucket& bucket = cluster_.waiting().bucket(id);
-      if (bucket.waiters().empty() || !claims_(bucket)) continue;
-      const Waiter& head = bucket.waiters()[0];
-      Consider({head.key, id, queue, head.job}, bucket.job_class);
+    Lane& lane = lanes_[queue];
+    lane.filled = true;
+    opened_.push_back(queue);
+    for (const auto& head : cluster_.waiting().OfQueue(queue)) {
+      if (head.job != kNone && may_claim(head)) lane.entries.push_back(Entry::Of(head));
     }
   }
-  Start();
+  order_.Reset(queues);
 }
 
 void Lanes::Fill(QueueId queue) {
   Lane& lane = lanes_[queue];
   lane.filled = true;
-  for (const auto id : cluster_.waiting().OfQueue(queue)) {
-    const Bucket& bucket = cluster_.waiting().bucket(id);
-    if (bucket.waiters().empty() || dead_[bucket.job_class]) continue;
-    if (claims_ && !claims_(bucket)) continue;
-    lane.entries.push_back({id, 0, bucket.waiters()[0], bucket.job_class});
+  opened_.push_back(queue);
+  for (const auto& head : cluster_.waiting().OfQueue(queue)) {
+    if (head.job != kNone && !dead_[head.job_class]) lane.entries.push_back(Entry::Of(head));
   }
-  Choose(queue);
 }
 
-// Finds the head of the queue's lane and tells the order what it would cost.
-void Lanes::Choose(QueueId queue) {
-  Lane& lane = lanes_[queue];
+void Lanes::FindBest(Lane& lane) {
   lane.best = kNone;
   for (std::uint32_t i = 0; i < lane.entries.size();) {
     Entry& entry = lane.entries[i];
@@ -93,26 +81,33 @@ void Lanes::Choose(QueueId queue) {
     if (lane.best == kNone || entry.waiter.key < lane.entries[lane.best].waiter.key) lane.best = i;
     ++i;
   }
-  if (lane.best == kNone) {
-    order_.Withdraw(queue);
-  } else {
-    order_.Offer(queue, cluster_.job_class(lane.entries[lane.best].job_class).cost);
-  }
+}
+
+const Vec* Lanes::NextCost(QueueId queue) {
+  Lane& lane = lanes_[queue];
+  if (!lane.filled) Fill(queue);
+  FindBest(lane);
+  if (lane.best == kNone) return nullptr;
+  return &cluster_.job_class(lane.entries[lane.best].job_class).cost;
 }
 
 std::optional<Lanes::Head> Lanes::Next() {
   for (;;) {
+    if (live_ == 0) return std::nullopt;
     current_ = order_.Next();
-    if (current_ == kNone || live_ == 0) return std::nullopt;
+    if (current_ == kNone) return std::nullopt;
     const Lane& lane = lanes_[current_];
-    if (!lane.filled) {
-      Fill(current_);  // which may show that another queue comes first
-      continue;
-    }
     const Entry& entry = lane.entries[lane.best];
     if (!dead_[entry.job_class]) return Head{entry.waiter.job, entry.job_class};
-    Choose(current_);
+    order_.Update(current_);  // its class has died since it was ranked
   }
+}
+
+bool Lanes::Exhausted(QueueId queue) const {
+  const auto& entries = lanes_[queue].entries;
+  return std::all_of(entries.begin(), entries.end(), [this](const Entry& entry) {
+    return entry.waiter.job == kNone || dead_[entry.job_class];
+  });
 }
 
 void Lanes::Advance(Lane& lane, bool whole_bucket) {
@@ -140,20 +135,20 @@ void Lanes::Served(const JobState& job) {
     dead_[back.job_class] = false;
     lane.entries.push_back(back);
   }
-  Choose(current_);
+  order_.Update(current_);
 }
 
 void Lanes::SkipJob() {
   Lane& lane = lanes_[current_];
   const auto& job_class = cluster_.job_class(lane.entries[lane.best].job_class);
   Advance(lane, job_class.exact);
-  Choose(current_);
+  order_.Update(current_);
 }
 
 void Lanes::SkipClass() {
   dead_[lanes_[current_].entries[lanes_[current_].best].job_class] = true;
   --live_;
-  Choose(current_);
+  order_.Update(current_);
 }
 
 }  // namespace muster::engine

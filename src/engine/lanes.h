@@ -1,9 +1,8 @@
 // Lanes: the waiting jobs that one step of a cycle considers, in the order in which it serves them.
 //
-// A step opens the lanes with a test of job classes: only queues with a job of a class that could
-// be helped get a lane, so that the step's cost grows with what may happen, not with what waits. A
-// served job that wants more comes back at its new place in the order. The waiting index is not
-// changed.
+// A step opens the lanes with a test of job classes, so that its cost grows with what may happen,
+// not with what waits: the lane of a queue is filled when the queue might be served next. A served
+// job that wants more comes back at its new place in the order. The waiting index is not changed.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +24,15 @@ class Lanes {
   };
 
   explicit Lanes(Cluster& cluster)
-      : cluster_(cluster), order_(cluster.queues()), lanes_(cluster.queues().size()) {}
+      : cluster_(cluster),
+        order_(cluster.queues(), [this](QueueId queue) { return NextCost(queue); }),
+        lanes_(cluster.queues().size()) {}
 
-  // All queues that have a job of a class that passes the test.
+  // All queues, with the jobs of the classes that pass the test.
   void Open(const std::function<bool(ClassId)>& may_be_helped);
   // These queues, with the jobs whose buckets pass the test.
-  void Open(std::span<const QueueId> queues, std::function<bool(const Bucket&)> may_claim);
+  void Open(std::span<const QueueId> queues,
+            const std::function<bool(const BucketHead&)>& may_claim);
   std::optional<Head> Next();  // the job that is to be looked at now
 
   // What became of it:
@@ -38,9 +40,7 @@ class Lanes {
   void SkipJob();                    // could not be served, nor can its equals in this queue
   void SkipClass();                  // nobody of its class can be served any more
 
-  bool Exhausted(QueueId queue) const {
-    return lanes_[queue].entries.empty() && (lanes_[queue].filled || lanes_[queue].best == kNone);
-  }
+  bool Exhausted(QueueId queue) const;  // all that the queue was opened with was looked at
 
  private:
   struct Entry {  // one bucket, or with bucket == kNone a job that came back
@@ -48,28 +48,29 @@ class Lanes {
     std::uint32_t cursor = 0;
     Waiter waiter;
     ClassId job_class = kNone;
+
+    static Entry Of(const BucketHead& head) {
+      return {head.bucket, 0, {head.key, head.job}, head.job_class};
+    }
   };
   struct Lane {
-    bool filled = false;  // entries are listed when the queue is first served
-    Entry head;           // until then the best of them
+    bool filled = false;
     std::vector<Entry> entries;
     std::uint32_t best = kNone;
   };
 
-  void Consider(const BucketHead& head, ClassId job_class);
-  void Start();
+  const Vec* NextCost(QueueId queue);
   void Fill(QueueId queue);
+  void FindBest(Lane& lane);
   void Advance(Lane& lane, bool whole_bucket);
-  void Choose(QueueId queue);
   void Close();
 
   Cluster& cluster_;
   QueueOrder order_;
   std::vector<Lane> lanes_;
-  std::vector<bool> dead_;  // by class: failed the test, or cannot be served any more
-  std::size_t live_ = 0;    // classes that are not dead
-  std::vector<QueueId> opened_;
-  std::function<bool(const Bucket&)> claims_;  // the test of buckets, if there is one
+  std::vector<bool> dead_;       // by class: failed the test, or cannot be served any more
+  std::size_t live_ = 0;         // classes that are not dead
+  std::vector<QueueId> opened_;  // queues whose lanes are filled
   QueueId current_ = kNone;
 };
 

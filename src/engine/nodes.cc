@@ -22,6 +22,16 @@ std::int64_t FreeMilliOf(const Bank& bank, std::size_t mode) {
 
 }  // namespace
 
+void BankLog::Note(BankId bank) {
+  if (banks_.size() >= 2 * kLogKeep) {
+    banks_.erase(banks_.begin(), banks_.begin() + kLogKeep);
+    start_ += kLogKeep;
+  }
+  if (last_.size() <= bank) last_.resize(bank + 1, 0);
+  last_[bank] = end();
+  banks_.push_back(bank);
+}
+
 NodeTable::NodeTable(std::vector<std::string> host_names) : host_names_(std::move(host_names)) {
   MUSTER_CHECK(host_dims() <= kMaxHostDims, "too many kinds of countable resources");
 }
@@ -135,7 +145,7 @@ void NodeTable::SetUp(NodeId node, bool up) {
   nodes_[node].up = up;
   IndexNode(node, true);
   Count(node, +1);
-  for (std::uint32_t i = 0; i < nodes_[node].bank_count; ++i) Note(nodes_[node].first_bank + i);
+  NoteNode(nodes_[node], kInAll);
 }
 
 void NodeTable::SetCordoned(NodeId node, bool cordoned, bool draining) {
@@ -145,7 +155,7 @@ void NodeTable::SetCordoned(NodeId node, bool cordoned, bool draining) {
   nodes_[node].draining = draining;
   IndexNode(node, true);
   Count(node, +1);
-  for (std::uint32_t i = 0; i < nodes_[node].bank_count; ++i) Note(nodes_[node].first_bank + i);
+  NoteNode(nodes_[node], kInAll);
 }
 
 BankId NodeTable::BankOfDevices(NodeId id, std::uint64_t devices) const {
@@ -220,14 +230,11 @@ void NodeTable::KeepCoreIndex() {
   }
 }
 
-void NodeTable::Note(BankId id) {
-  if (log_.size() >= 2 * kLogKeep) {
-    log_.erase(log_.begin(), log_.begin() + kLogKeep);
-    log_start_ += kLogKeep;
+void NodeTable::NoteNode(const NodeState& node, ModeSet modes) {
+  for (std::size_t m = 0; m < kModes; ++m) {
+    if ((modes >> m & 1) == 0) continue;
+    for (std::uint32_t i = 0; i < node.bank_count; ++i) logs_[m].Note(node.first_bank + i);
   }
-  if (last_logged_.size() < banks_.size()) last_logged_.resize(banks_.size(), 0);
-  last_logged_[id] = log_end();
-  log_.push_back(id);
 }
 
 void NodeTable::MeasureRooms(BankId id, std::size_t mode) {
@@ -277,7 +284,7 @@ void NodeTable::Occupy(BankId id, const Take& take, ModeSet modes, int sign) {
   } else {
     Index(id, true);
   }
-  for (std::uint32_t i = 0; i < state.bank_count; ++i) Note(state.first_bank + i);
+  NoteNode(state, modes);
 }
 
 }  // namespace muster::engine

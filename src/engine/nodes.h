@@ -79,6 +79,22 @@ struct NodeState {
   bool Usable() const { return up && !cordoned && !draining; }
 };
 
+// Which banks changed, in order; positions are absolute and only the last ones are kept.
+class BankLog {
+ public:
+  void Note(BankId bank);
+  std::uint64_t end() const { return start_ + banks_.size(); }
+  std::uint64_t start() const { return start_; }
+  BankId at(std::uint64_t position) const { return banks_[position - start_]; }
+  // Whether the bank changed again behind this position, so that a reader can wait for that entry.
+  bool superseded(std::uint64_t position) const { return last_[at(position)] != position; }
+
+ private:
+  std::vector<BankId> banks_;
+  std::vector<std::uint64_t> last_;  // by bank
+  std::uint64_t start_ = 0;
+};
+
 class NodeTable {
  public:
   // `host_names` are the countables beside cores and memory that workers may ask for.
@@ -145,14 +161,8 @@ class NodeTable {
   }
   void KeepCoreIndex();  // from now on; costs a tree update per change
 
-  // The log of banks whose occupancy changed; positions are absolute.
-  std::uint64_t log_end() const { return log_start_ + log_.size(); }
-  std::uint64_t log_start() const { return log_start_; }
-  BankId log_at(std::uint64_t position) const { return log_[position - log_start_]; }
-  // Whether the bank changed again behind this position, so that a reader can wait for that entry.
-  bool log_superseded(std::uint64_t position) const {
-    return last_logged_[log_at(position)] != position;
-  }
+  // The banks whose occupancy in this mode changed.
+  const BankLog& log(Mode mode) const { return logs_[static_cast<std::size_t>(mode)]; }
 
  private:
   TypeId InternType(const std::string& name);
@@ -161,7 +171,7 @@ class NodeTable {
   void Index(BankId id, bool insert);
   void IndexNode(NodeId id, bool insert);
   void Count(NodeId id, int sign);
-  void Note(BankId id);
+  void NoteNode(const NodeState& node, ModeSet modes);
   void MeasureRooms(BankId id, std::size_t mode);
 
   std::vector<std::string> host_names_;
@@ -183,9 +193,7 @@ class NodeTable {
   std::array<std::vector<std::int64_t>, kModes> free_milli_;
   std::vector<std::int64_t> usable_gpus_;
   HostVec usable_host_{};
-  std::vector<BankId> log_;
-  std::vector<std::uint64_t> last_logged_;  // by bank
-  std::uint64_t log_start_ = 0;
+  std::array<BankLog, kModes> logs_;
 };
 
 }  // namespace muster::engine

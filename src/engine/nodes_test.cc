@@ -157,13 +157,14 @@ TEST(NodeTable, FindsTheFullestNodeByCoresOnceAsked) {
 TEST(NodeTable, LogsEveryChangeForOtherIndexes) {
   NodeTable nodes;
   nodes.Add(Machine("A", 2));
-  const auto start = nodes.log_end();
+  const BankLog& log = nodes.log(Mode::kFree);
+  const auto start = log.end();
   nodes.Occupy(0, Whole(0b1), kInAll, +1);
   nodes.Occupy(0, Whole(0b10), kInAll, +1);
-  ASSERT_EQ(nodes.log_end(), start + 2);
-  EXPECT_EQ(nodes.log_at(start), 0U);
-  EXPECT_TRUE(nodes.log_superseded(start));
-  EXPECT_FALSE(nodes.log_superseded(start + 1));
+  ASSERT_EQ(log.end(), start + 2);
+  EXPECT_EQ(log.at(start), 0U);
+  EXPECT_TRUE(log.superseded(start));
+  EXPECT_FALSE(log.superseded(start + 1));
 }
 
 }  // namespace

@@ -56,20 +56,27 @@ bool ServedBefore(const QueueRank& a, const QueueRank& b) {
   return a.id < b.id;
 }
 
-QueueOrder::QueueOrder(const QueueTable& queues) : queues_(queues), seats_(queues.size()) {}
+QueueOrder::QueueOrder(const QueueTable& queues, NextCost next_cost)
+    : queues_(queues), next_cost_(std::move(next_cost)), seats_(queues.size()) {}
 
 void QueueOrder::Put(QueueId parent, std::uint32_t position, QueueId child) {
   seats_[parent].heap[position] = child;
   seats_[child].position = position;
 }
 
-void QueueOrder::Sift(QueueId parent, std::uint32_t position) {
+void QueueOrder::SiftUp(QueueId parent, std::uint32_t position) {
   auto& heap = seats_[parent].heap;
   const QueueId moving = heap[position];
   while (position > 0 && Before(moving, heap[(position - 1) / 2])) {
     Put(parent, position, heap[(position - 1) / 2]);
     position = (position - 1) / 2;
   }
+  Put(parent, position, moving);
+}
+
+void QueueOrder::SiftDown(QueueId parent, std::uint32_t position) {
+  auto& heap = seats_[parent].heap;
+  const QueueId moving = heap[position];
   for (;;) {
     std::uint32_t child = 2 * position + 1;
     if (child >= heap.size()) break;
@@ -81,97 +88,84 @@ void QueueOrder::Sift(QueueId parent, std::uint32_t position) {
   Put(parent, position, moving);
 }
 
-void QueueOrder::Update(QueueId id) {
-  for (QueueId q = id; q != 0;) {
-    const QueueId parent = queues_[q].parent;
-    Seat& seat = seats_[q];
-    auto& heap = seats_[parent].heap;
-    const bool offers = q == id ? seat.active : !seat.heap.empty();
-    if (q != id && offers) seat.next = seats_[seat.heap[0]].next;
-    const bool seated = seat.position < heap.size() && heap[seat.position] == q;
-    if (offers) {
-      seat.rank = RankOf(queues_, q, queues_[q].held, seat.next);
-      if (!seated) {
-        heap.push_back(q);
-        seat.position = static_cast<std::uint32_t>(heap.size() - 1);
-      }
-      Sift(parent, seat.position);
-    } else if (seated) {
-      const auto hole = seat.position;
-      const QueueId last = heap.back();
+void QueueOrder::RankHopefully(QueueId id) {
+  seats_[id].known = false;
+  seats_[id].rank = RankOf(queues_, id, queues_[id].held, Vec{});
+}
+
+void QueueOrder::Build(QueueId parent) {
+  Seat& seat = seats_[parent];
+  seat.built = round_;
+  seat.heap.clear();
+  for (const QueueId child : queues_[parent].children) {
+    if (!all_ && seats_[child].invited != round_) continue;
+    RankHopefully(child);
+    seats_[child].position = static_cast<std::uint32_t>(seat.heap.size());
+    seat.heap.push_back(child);
+  }
+  for (auto at = static_cast<std::uint32_t>(seat.heap.size()) / 2; at-- > 0;) SiftDown(parent, at);
+}
+
+// Finds what the queue would be served next and its true rank, unless it has nothing to be served.
+bool QueueOrder::Learn(QueueId id) {
+  Seat& seat = seats_[id];
+  const Vec* next = nullptr;
+  if (queues_[id].children.empty()) {
+    next = next_cost_(id);
+  } else if (LearnFirst(id)) {
+    next = &seats_[seat.heap[0]].next;
+  }
+  if (next == nullptr) return false;
+  seat.next = *next;
+  seat.rank = RankOf(queues_, id, queues_[id].held, seat.next);
+  seat.known = true;
+  return true;
+}
+
+// Whether any child has something to be served; the first that does is then on top of the heap.
+bool QueueOrder::LearnFirst(QueueId parent) {
+  if (seats_[parent].built != round_) Build(parent);
+  auto& heap = seats_[parent].heap;
+  while (!heap.empty() && !seats_[heap[0]].known) {
+    if (!Learn(heap[0])) {
+      heap[0] = heap.back();
       heap.pop_back();
-      if (last != q) {
-        Put(parent, hole, last);
-        Sift(parent, hole);
-      }
-      seat.position = kNone;
+      if (heap.empty()) break;
     }
-    q = parent;
+    SiftDown(parent, 0);
   }
+  return !heap.empty();
 }
 
-void QueueOrder::Clear() {
-  for (const QueueId leaf : used_) {
-    for (QueueId q = leaf; q != kNone; q = queues_[q].parent) {
-      seats_[q].active = false;
-      seats_[q].heap.clear();
-      seats_[q].position = kNone;
+void QueueOrder::Reset() {
+  ++round_;
+  all_ = true;
+}
+
+void QueueOrder::Reset(std::span<const QueueId> leaves) {
+  ++round_;
+  all_ = false;
+  for (const QueueId leaf : leaves) {
+    for (QueueId q = leaf; q != 0 && seats_[q].invited != round_; q = queues_[q].parent) {
+      seats_[q].invited = round_;
     }
   }
-  used_.clear();
 }
 
-void QueueOrder::Reset(const std::vector<QueueId>& leaves, const std::vector<Vec>& next_costs) {
-  Clear();
-  std::vector<QueueId> level = leaves;
-  for (std::size_t i = 0; i < leaves.size(); ++i) {
-    Seat& seat = seats_[leaves[i]];
-    seat.active = true;
-    seat.next = next_costs[i];
-    used_.push_back(leaves[i]);
+void QueueOrder::Update(QueueId leaf) {
+  for (QueueId q = leaf; q != 0; q = queues_[q].parent) {
+    const QueueId parent = queues_[q].parent;
+    RankHopefully(q);
+    SiftUp(parent, seats_[q].position);
+    SiftDown(parent, seats_[q].position);
   }
-  // Deepest first, so that a parent knows its best child's job before it is ranked itself.
-  std::stable_sort(level.begin(), level.end(),
-                   [this](QueueId a, QueueId b) { return queues_[a].depth > queues_[b].depth; });
-  for (std::size_t i = 0; i < level.size(); ++i) {
-    const QueueId q = level[i];
-    if (q == 0) break;
-    Seat& seat = seats_[q];
-    if (!seat.heap.empty()) {
-      for (auto at = static_cast<std::uint32_t>(seat.heap.size()); at-- > 0;) Sift(q, at);
-      seat.next = seats_[seat.heap[0]].next;
-    }
-    seat.rank = RankOf(queues_, q, queues_[q].held, seat.next);
-    auto& siblings = seats_[queues_[q].parent].heap;
-    seat.position = static_cast<std::uint32_t>(siblings.size());
-    siblings.push_back(q);
-    if (siblings.size() > 1) continue;
-    // The parent takes its turn behind everybody who is as deep as its children.
-    const auto depth = queues_[q].depth - 1;
-    const auto place = std::find_if(level.begin() + static_cast<std::ptrdiff_t>(i) + 1, level.end(),
-                                    [&](QueueId other) { return queues_[other].depth < depth; });
-    level.insert(place, queues_[q].parent);
-  }
-  auto& top = seats_[0].heap;
-  for (auto at = static_cast<std::uint32_t>(top.size()); at-- > 0;) Sift(0, at);
 }
 
-void QueueOrder::Offer(QueueId leaf, const Vec& next_cost) {
-  if (!seats_[leaf].active) used_.push_back(leaf);
-  seats_[leaf].active = true;
-  seats_[leaf].next = next_cost;
-  Update(leaf);
-}
-
-void QueueOrder::Withdraw(QueueId leaf) {
-  seats_[leaf].active = false;
-  Update(leaf);
-}
-
-QueueId QueueOrder::Next() const {
+QueueId QueueOrder::Next() {
+  if (!LearnFirst(0)) return kNone;
   QueueId q = 0;
-  while (!seats_[q].heap.empty()) q = seats_[q].heap[0];
-  return q == 0 ? kNone : q;
+  while (!queues_[q].children.empty()) q = seats_[q].heap[0];
+  return q;
 }
 
 }  // namespace muster::engine

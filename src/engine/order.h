@@ -1,14 +1,17 @@
 // QueueOrder: which queue is served next.
 //
-// Between siblings, top down, first goes the queue that, in this order: is not above its fair
-// share; stays within its quota with its next job; has the higher priority; takes nothing of a
-// resource in which it is entitled to nothing; would be the less saturated with the job; is the
-// less saturated without it; is entitled to less; is older. One heap per inner queue; offering,
-// withdrawing and serving a leaf cost a sift on each level of its path. Ratios are compared by
-// cross-multiplication.
+// Between siblings, top down, first goes the queue that: is not above its fair share; stays within
+// its quota with its next job; has the higher priority; takes nothing of which it is entitled to
+// nothing; would be the less saturated with the job; is so without it; is entitled to less; is
+// older. Ratios are compared by cross-multiplication. One heap per inner queue, built when it is
+// first looked into. What a queue would be served is asked only when it comes to the top: until
+// then it is ranked as if that cost nothing, which is never behind its true rank. So serving one
+// job looks at a few queues on each level, however many there are.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <vector>
 
 #include "engine/queues.h"
@@ -39,33 +42,42 @@ bool ServedBefore(const QueueRank& a, const QueueRank& b);
 
 class QueueOrder {
  public:
-  explicit QueueOrder(const QueueTable& queues);
+  // What the job costs that the leaf would be served next; nullptr: there is none, and there will
+  // not be one until the next Reset().
+  using NextCost = std::function<const Vec*(QueueId leaf)>;
 
-  // Starts anew: exactly these leaves offer, each the cost at the same position. O(number of
-  // leaves).
-  void Reset(const std::vector<QueueId>& leaves, const std::vector<Vec>& next_costs);
-  void Offer(QueueId leaf, const Vec& next_cost);  // anew after each change of what the leaf holds
-  void Withdraw(QueueId leaf);
-  QueueId Next() const;  // kNone: nobody offers anything
+  QueueOrder(const QueueTable& queues, NextCost next_cost);
+
+  void Reset();                                 // all leaves take part, from now on
+  void Reset(std::span<const QueueId> leaves);  // only these do
+  void Update(QueueId leaf);  // what the leaf holds or would be served next has changed
+  QueueId Next();             // kNone: nobody has anything to be served
 
  private:
   struct Seat {
-    bool active = false;
+    std::uint64_t invited = 0;   // the round of Reset() in which it takes part
+    std::uint64_t built = 0;     // and that in which its heap was built
+    bool known = false;          // rank and next are the true ones
     Vec next;                    // cost of the job it would be served
     QueueRank rank;              // among its siblings
     std::uint32_t position = 0;  // in the parent's heap
-    std::vector<QueueId> heap;   // active children
+    std::vector<QueueId> heap;   // of its children
   };
 
-  void Clear();
-  void Update(QueueId id);  // re-ranks the queue among its siblings, then its ancestors
-  void Sift(QueueId parent, std::uint32_t position);
+  void Build(QueueId parent);
+  void RankHopefully(QueueId id);
+  bool Learn(QueueId id);
+  bool LearnFirst(QueueId parent);
   bool Before(QueueId a, QueueId b) const { return ServedBefore(seats_[a].rank, seats_[b].rank); }
   void Put(QueueId parent, std::uint32_t position, QueueId child);
+  void SiftUp(QueueId parent, std::uint32_t position);
+  void SiftDown(QueueId parent, std::uint32_t position);
 
   const QueueTable& queues_;
+  NextCost next_cost_;
   std::vector<Seat> seats_;
-  std::vector<QueueId> used_;  // leaves that have offered since Clear()
+  std::uint64_t round_ = 0;
+  bool all_ = false;  // take part in this round
 };
 
 }  // namespace muster::engine

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <map>
+#include <string>
 #include <vector>
 
+#include "base/random.h"
 #include "base/units.h"
 
 namespace muster::engine {
@@ -45,21 +49,54 @@ QueueTable Make(const std::vector<Given>& given, std::int64_t gpus) {
   return std::move(*table);
 }
 
+// What each leaf would be served next, and the order over that.
+struct Offers {
+  explicit Offers(const QueueTable& table)
+      : order(table, [this](QueueId leaf) {
+          ++asked;
+          return offers.contains(leaf) ? &offers[leaf] : nullptr;
+        }) {
+    order.Reset();
+  }
+  std::map<QueueId, Vec> offers;
+  int asked = 0;
+  QueueOrder order;
+};
+
 // Which of two queues is served first if each wants one GPU: 0 or 1.
 int First(const std::vector<Given>& given, std::int64_t gpus) {
   const auto table = Make(given, gpus);
-  QueueOrder order(table);
-  order.Offer(1, Gpus(1));
-  order.Offer(2, Gpus(1));
-  return static_cast<int>(order.Next()) - 1;
+  Offers all(table);
+  all.offers = {{1, Gpus(1)}, {2, Gpus(1)}};
+  return static_cast<int>(all.order.Next()) - 1;
+}
+
+// The leaf that comes first, found without any shortcut.
+QueueId FirstByHand(const QueueTable& table, const std::map<QueueId, Vec>& offers) {
+  std::map<QueueId, Vec> next = offers;  // of inner queues: what their first child is served
+  QueueId at = 0;
+  const std::function<QueueId(QueueId)> first = [&](QueueId parent) {
+    QueueId best = kNone;
+    for (const QueueId child : table[parent].children) {
+      if (const QueueId below = first(child); below != kNone) next[child] = next.at(below);
+      if (!next.contains(child)) continue;
+      const auto rank = [&](QueueId q) { return RankOf(table, q, table[q].held, next.at(q)); };
+      if (best == kNone || ServedBefore(rank(child), rank(best))) best = child;
+    }
+    return best;
+  };
+  while (!table[at].children.empty()) {
+    at = first(at);
+    if (at == kNone) return kNone;
+  }
+  return at;
 }
 
 TEST(QueueOrder, WhoIsAboveItsFairShareComesLast) {
   const auto table = Make({{.held = 5}, {.held = 3}}, 8);
-  QueueOrder order(table);
-  order.Offer(1, Gpus(1));
-  order.Offer(2, Gpus(5));
-  EXPECT_EQ(order.Next(), 2U) << "although it would be the more saturated with its next job";
+  Offers all(table);
+  all.offers = {{1, Gpus(1)}, {2, Gpus(5)}};
+  EXPECT_EQ(all.order.Next(), 2U) << "although it would be the more saturated with its next job";
 }
 
 TEST(QueueOrder, WhoStaysWithinItsQuotaComesBeforeWhoDoesNot) {
@@ -91,48 +128,88 @@ TEST(QueueOrder, DecidesBetweenParentsBeforeItLooksAtChildren) {
                            {.quota = 2, .held = 0, .parent = "q1"},
                            {.quota = 2, .held = 2, .parent = "q1"}},
                           8);
-  QueueOrder order(table);
-  for (const QueueId leaf : {3U, 4U, 5U}) order.Offer(leaf, Gpus(1));
-  EXPECT_EQ(order.Next(), 4U) << "q1 holds 2 of 4, q0 3 of 4";
+  Offers all(table);
+  for (const QueueId leaf : {3U, 4U, 5U}) all.offers[leaf] = Gpus(1);
+  EXPECT_EQ(all.order.Next(), 4U) << "q1 holds 2 of 4, q0 3 of 4";
 }
 
 TEST(QueueOrder, FollowsEveryChangeOfWhatIsHeld) {
   auto table = Make({{.quota = 4}, {.quota = 4}}, 8);
-  QueueOrder order(table);
-  order.Offer(1, Gpus(1));
-  order.Offer(2, Gpus(1));
+  Offers all(table);
+  all.offers = {{1, Gpus(1)}, {2, Gpus(1)}};
   std::vector<QueueId> served;
   for (int i = 0; i < 4; ++i) {
-    const QueueId next = order.Next();
-    served.push_back(next);
-    table.AddHeld(next, Gpus(1), false, +1);
-    order.Offer(next, Gpus(1));
+    served.push_back(all.order.Next());
+    table.AddHeld(served.back(), Gpus(1), false, +1);
+    all.order.Update(served.back());
   }
   EXPECT_EQ(served, (std::vector<QueueId>{1, 2, 1, 2}));
 }
 
-TEST(QueueOrder, ForgetsWhoWithdraws) {
+TEST(QueueOrder, ForgetsWhoHasNothingLeft) {
   const auto table = Make({{.quota = 4}, {.quota = 4}}, 8);
-  QueueOrder order(table);
-  EXPECT_EQ(order.Next(), kNone);
-  order.Offer(1, Gpus(1));
-  order.Offer(2, Gpus(1));
-  order.Withdraw(1);
-  EXPECT_EQ(order.Next(), 2U);
-  order.Withdraw(2);
-  EXPECT_EQ(order.Next(), kNone);
+  Offers all(table);
+  all.offers = {{1, Gpus(1)}, {2, Gpus(1)}};
+  EXPECT_EQ(all.order.Next(), 1U);
+  all.offers.erase(1);
+  all.order.Update(1);
+  EXPECT_EQ(all.order.Next(), 2U);
+  all.offers.erase(2);
+  all.order.Update(2);
+  EXPECT_EQ(all.order.Next(), kNone);
 }
 
 TEST(QueueOrder, StartsAnewWithExactlyTheLeavesItIsGiven) {
   const auto table = Make({{.quota = 4}, {.quota = 4}, {.quota = 4}}, 12);
-  QueueOrder order(table);
-  order.Offer(1, Gpus(1));
-  order.Reset({2, 3}, {Gpus(2), Gpus(1)});
-  EXPECT_EQ(order.Next(), 3U) << "less saturated with its next job";
-  order.Withdraw(3);
-  EXPECT_EQ(order.Next(), 2U);
-  order.Reset({}, {});
-  EXPECT_EQ(order.Next(), kNone);
+  Offers all(table);
+  all.offers = {{1, Gpus(1)}, {2, Gpus(2)}, {3, Gpus(1)}};
+  EXPECT_EQ(all.order.Next(), 1U);
+  const QueueId some[] = {2, 3};
+  all.order.Reset(some);
+  EXPECT_EQ(all.order.Next(), 3U) << "less saturated with its next job";
+  all.offers.erase(3);
+  all.order.Update(3);
+  EXPECT_EQ(all.order.Next(), 2U);
+  all.order.Reset({});
+  EXPECT_EQ(all.order.Next(), kNone);
+}
+
+TEST(QueueOrder, AsksOnlyThoseThatMayComeFirst) {
+  std::vector<Given> given;
+  for (int i = 0; i < 100; ++i) given.push_back({.quota = 200, .held = 10 + (i * 37) % 100});
+  const auto table = Make(given, 20'000);
+  Offers all(table);
+  for (QueueId leaf = 1; leaf <= 100; ++leaf) all.offers[leaf] = Gpus(1);
+  EXPECT_EQ(all.order.Next(), 1U) << "holds 10, the next holds 11";
+  EXPECT_LE(all.asked, 3);
+}
+
+// The order with its shortcuts against all queues ranked and compared one by one.
+TEST(QueueOrder, IsTheOrderOfTheTrueRanks) {
+  Random random(11);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Given> given;
+    for (int i = 0; i < 3; ++i) given.push_back({.quota = random.Between(0, 8), .request = 0});
+    for (int i = 0; i < 12; ++i) {
+      given.push_back({.quota = random.Between(0, 4),
+                       .held = random.Between(0, 5),
+                       .priority = 100 + random.Between(0, 1),
+                       .parent = "q" + std::to_string(random.Between(0, 2))});
+    }
+    auto table = Make(given, 24);
+    Offers all(table);
+    for (QueueId leaf = 4; leaf <= 15; ++leaf) {
+      if (random.Chance(80)) all.offers[leaf] = Gpus(random.Between(1, 6));
+    }
+    for (int turn = 0; turn < 10; ++turn) {
+      const QueueId next = all.order.Next();
+      ASSERT_EQ(next, FirstByHand(table, all.offers));
+      if (next == kNone) break;
+      table.AddHeld(next, all.offers[next], false, +1);
+      if (random.Chance(50)) all.offers.erase(next);
+      all.order.Update(next);
+    }
+  }
 }
 
 }  // namespace

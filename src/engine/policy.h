@@ -43,7 +43,8 @@ struct Policy {
   GangPacking gang_packing = GangPacking::kFewestNodes;
   std::int64_t decay_half_life_ms = 7LL * 24 * 3600 * 1000;  // of past use; 0: past use is ignored
   std::int64_t decay_strength_milli = 1000;  // how hard past use pulls at the weights
-  std::int64_t search_budget = 1'000;        // victims and places looked at in one cycle
+  std::int64_t search_budget = 400;          // victims and places looked at in one cycle
+  std::int64_t search_walk = 1'000;          // the same for one job, before banks are compared
   std::int64_t move_limit = 16;              // workers one consolidation may move; < 0: any number
 };
 

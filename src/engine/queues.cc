@@ -1,6 +1,7 @@
 #include "engine/queues.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/units.h"
 #include "base/wide.h"
@@ -153,7 +154,13 @@ void QueueTable::AddHeld(QueueId leaf, const Vec& cost, bool fixed, int sign) {
 void QueueTable::AddRequest(QueueId leaf, const Vec& cost, int sign) {
   for (QueueId q = leaf; q != kNone; q = states_[q].parent) {
     for (std::size_t d = 0; d < dims(); ++d) states_[q].request[d] += sign * cost[d];
+    states_[q].stale = true;
   }
+}
+
+void QueueTable::SetPastUse(QueueId id, std::int64_t gpu_ms) {
+  states_[id].past_use = gpu_ms;
+  if (id != 0) states_[states_[id].parent].stale = true;
 }
 
 bool QueueTable::WithinLimits(QueueId leaf, const Vec& adds) const {
@@ -195,8 +202,12 @@ std::pair<QueueId, QueueId> QueueTable::Part(QueueId a, QueueId b) const {
 }
 
 void QueueTable::DivideShares(const Vec& total, std::int64_t strength_milli) {
+  const bool all = strength_milli_ != strength_milli;
+  strength_milli_ = strength_milli;
+  states_[0].stale |= states_[0].share != total;
   states_[0].share = total;
   for (const QueueId parent : widest_first_) {
+    if (!std::exchange(states_[parent].stale, false) && !all) continue;
     if (states_[parent].children.empty()) continue;
     WeighPastUse(states_[parent], strength_milli);
     for (std::size_t d = 0; d < dims(); ++d) DivideAmong(parent, d, states_[parent].share[d]);
@@ -240,6 +251,7 @@ void QueueTable::DivideAmong(QueueId parent, std::size_t dim, std::int64_t total
   divider_.Divide(total, gpus ? kMilli : 1, claims_);
   for (std::size_t i = 0; i < children.size(); ++i) {
     QueueState& child = states_[children[i]];
+    child.stale |= child.share[dim] != claims_[i].share;
     child.share[dim] = claims_[i].share;
     child.guaranteed[dim] = child.quota[dim] == kUnlimited ? total : child.quota[dim];
     child.entitled[dim] =

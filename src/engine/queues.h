@@ -34,6 +34,7 @@ struct QueueState {
   Vec entitled;          // min(limit, max(guaranteed, share))
   bool limited = false;  // has a limit of its own, or an ancestor has one
   std::int64_t past_use = 0;  // decayed GPU-milliseconds
+  bool stale = true;          // what its children were given depends on something that changed
 };
 
 // The queues as the policy lets them count: without limits, GPU types, minimum run times or
@@ -47,10 +48,11 @@ class QueueTable {
                                  std::span<const std::string> countables);
 
   std::size_t size() const { return states_.size(); }
-  QueueState& operator[](QueueId id) { return states_[id]; }
   const QueueState& operator[](QueueId id) const { return states_[id]; }
   const model::Queue& spec(QueueId id) const { return specs_[id]; }
   QueueId Find(const std::string& name) const;  // kNone: there is none
+
+  std::span<const QueueId> widest_first() const { return widest_first_; }  // parents first
 
   std::size_t dims() const { return dim_names_.size(); }
   const std::string& dim_name(std::size_t dim) const { return dim_names_[dim]; }
@@ -59,6 +61,7 @@ class QueueTable {
 
   void AddHeld(QueueId leaf, const Vec& cost, bool fixed, int sign);
   void AddRequest(QueueId leaf, const Vec& cost, int sign);
+  void SetPastUse(QueueId id, std::int64_t gpu_ms);
 
   // Whether the queue and its ancestors may hold `adds` more: limits, and for fixed work the
   // quotas.
@@ -71,7 +74,8 @@ class QueueTable {
   // The two ancestors (or the queues themselves) at which the paths of a and b part.
   std::pair<QueueId, QueueId> Part(QueueId a, QueueId b) const;
 
-  // Divides `total` down the tree. `strength_milli` is how hard past use pulls; 0: not at all.
+  // Divides `total` down the tree, below those queues for which anything has changed since it was
+  // last done. `strength_milli` is how hard past use pulls; 0: not at all.
   void DivideShares(const Vec& total, std::int64_t strength_milli);
 
  private:
@@ -90,6 +94,7 @@ class QueueTable {
   ShareDivider divider_;
   std::vector<ShareClaim> claims_;
   std::vector<std::int64_t> pulled_;  // weights of the siblings after past use
+  std::int64_t strength_milli_ = 0;   // of the last division
 };
 
 }  // namespace muster::engine

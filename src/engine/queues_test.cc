@@ -120,7 +120,7 @@ TEST(Queues, PastUsePullsOnlyAtTheOverQuotaPart) {
   auto table = Make({Queue("a", "", 2), Queue("b", "", 2)});
   table.AddRequest(table.Find("a"), Gpus(8), +1);
   table.AddRequest(table.Find("b"), Gpus(8), +1);
-  table[table.Find("a")].past_use = 1'000'000;
+  table.SetPastUse(table.Find("a"), 1'000'000);
   table.DivideShares(Gpus(8), 1000);
   EXPECT_LT(table[table.Find("a")].share[kGpuDim], table[table.Find("b")].share[kGpuDim]);
   EXPECT_GE(table[table.Find("a")].share[kGpuDim], 2 * kMilli);

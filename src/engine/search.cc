@@ -11,8 +11,8 @@ using model::Rule;
 
 namespace {
 
-constexpr std::int64_t kWalk = 1000;    // units and places looked at before banks are tried
 constexpr std::size_t kPoolJobs = 500;  // jobs whose units are listed
+constexpr std::size_t kSmallPool = 32;  // units that are all taken away for a trial
 
 bool Above(const Vec& held, const Vec& bound, std::size_t dims) {
   for (std::size_t d = 0; d < dims; ++d) {
@@ -49,33 +49,35 @@ bool Search::MayTake(QueueId claimer, QueueId victim, const Vec& adds, Rule& rul
 
 void Search::Build(Pool& pool, bool above_quota, bool surplus_only) {
   const auto& queues = cluster_.queues();
-  std::vector<std::pair<Saturation, QueueId>> chosen;
-  for (QueueId leaf = 1; leaf < queues.size(); ++leaf) {
-    if (surplus_only ? cluster_.SurplusIn(leaf) == 0 : cluster_.RunningIn(leaf).empty()) continue;
-    bool above = false;
-    for (QueueId q = leaf; q != 0 && !above; q = queues[q].parent) {
-      above = Above(queues[q].held, queues[q].share, queues.dims()) ||
-              (above_quota && Above(queues[q].held, queues[q].guaranteed, queues.dims()));
+  std::vector<std::pair<Saturation, QueueId>> chosen;  // a heap, the most saturated on top
+  std::vector<bool> over(queues.size(), false);
+  for (const QueueId q : queues.widest_first()) {
+    if (q == 0) continue;
+    over[q] = cluster_.AboveShare(q);
+    if (above_quota && !over[q]) {
+      over[q] =
+          over[queues[q].parent] || Above(queues[q].held, queues[q].guaranteed, queues.dims());
     }
-    if (!above) continue;
-    const QueueState& queue = queues[leaf];
-    chosen.emplace_back(Saturation{queue.held[kGpuDim], queue.share[kGpuDim]}, leaf);
+    if (!over[q]) continue;
+    if (surplus_only ? cluster_.SurplusIn(q) == 0 : cluster_.RunningIn(q).empty()) continue;
+    chosen.emplace_back(Saturation{queues[q].held[kGpuDim], queues[q].share[kGpuDim]}, q);
   }
-  std::sort(chosen.begin(), chosen.end(), [](const auto& a, const auto& b) {
-    if (b.first.LessThan(a.first)) return true;
-    return !a.first.LessThan(b.first) && a.second < b.second;
-  });
+  const auto asked_later = [](const auto& a, const auto& b) {
+    if (a.first.LessThan(b.first)) return true;
+    return !b.first.LessThan(a.first) && a.second > b.second;
+  };
+  std::make_heap(chosen.begin(), chosen.end(), asked_later);
   std::vector<QueueId> asked;
-  std::size_t jobs = 0;
-  for (const auto& [saturation, leaf] : chosen) {
-    if (jobs >= kPoolJobs) break;
-    jobs += cluster_.RunningIn(leaf).size();
-    asked.push_back(leaf);
+  for (std::size_t jobs = 0; jobs < kPoolJobs && !chosen.empty(); chosen.pop_back()) {
+    std::pop_heap(chosen.begin(), chosen.end(), asked_later);
+    jobs += cluster_.RunningIn(chosen.back().second).size();
+    asked.push_back(chosen.back().second);
   }
-  pool.list.Build(cluster_, asked, now_ms_, surplus_only);
+  pool.list.Build(running_, asked, now_ms_, surplus_only);
   pool.built = true;
-  pool.whole = asked.size() == chosen.size();
+  pool.whole = chosen.empty();
   visited_ += static_cast<std::int64_t>(pool.list.size()) / 4;
+  FindWhomItHelps(pool);
 }
 
 // A claimer that would end above its quota at every level can take only from who is above its
@@ -92,9 +94,34 @@ Search::Pool& Search::PoolFor(QueueId claimer, const Vec& adds) {
   return pool;
 }
 
-bool Search::AnyVictims(Step step, QueueId claimer, const Vec& adds) {
+void Search::FindWhomItHelps(Pool& pool) {
+  pool.helps.clear();
+  if (!pool.whole || pool.list.size() > kSmallPool) return;
+  const auto mark = cluster_.mark();
+  for (const auto& unit : pool.list.units()) {
+    VictimList::Workers(cluster_, unit, workers_);
+    for (const auto& ref : workers_) cluster_.Move(ref, Place{});
+  }
+  for (ClassId id = 0; id < cluster_.class_count(); ++id) {
+    const bool waits = !cluster_.waiting().OfClass(id).empty();
+    pool.helps.push_back(waits && cluster_.MayFit(id, Mode::kFuture));
+  }
+  cluster_.RollbackTo(mark);
+}
+
+bool Search::MayHelp(Step step, const BucketHead& claimer) {
+  if (step == Step::kPreempt) return true;
   step_ = step;
-  return step == Step::kPreempt || PoolFor(claimer, adds).list.size() > 0;
+  const Vec& cost = cluster_.job_class(claimer.job_class).cost;
+  const Pool& pool = PoolFor(claimer.queue, cost);
+  if (pool.helps.empty()) return pool.list.size() > 0;
+  const auto units = pool.list.units();
+  return pool.helps[claimer.job_class] &&
+         std::any_of(units.begin(), units.end(), [&](const VictimUnit& unit) {
+           Rule rule{};
+           const QueueId victim = cluster_.job(unit.job).queue;
+           return victim != claimer.queue && MayTake(claimer.queue, victim, cost, rule);
+         });
 }
 
 bool Search::Protected(const VictimUnit& unit, const JobState& claimer) const {
@@ -188,7 +215,7 @@ Search::Outcome Search::Run(Step step, const Piece& piece, std::int64_t& budget)
   list_ = &own_;
   if (step == Step::kPreempt) {
     const QueueId queue[] = {claimer.queue};
-    own_.Build(cluster_, queue, now_ms_, false);
+    own_.Build(running_, queue, now_ms_, false);
     visited_ += static_cast<std::int64_t>(own_.size()) / 4;
   } else {
     Pool& pool = PoolFor(claimer.queue, piece.cost);
@@ -210,10 +237,8 @@ bool Search::MayTakeUnit(const Piece& piece, const VictimUnit& unit, Rule& rule)
   if (Protected(unit, claimer)) return false;
   rule = Rule::kPreempt;
   const QueueId victim = cluster_.job(unit.job).queue;
-  if (step_ != Step::kPreempt &&
-      (victim == claimer.queue || !MayTake(claimer.queue, victim, piece.cost, rule))) {
-    return false;
-  }
+  if ((victim == claimer.queue) != (step_ == Step::kPreempt)) return false;
+  if (step_ != Step::kPreempt && !MayTake(claimer.queue, victim, piece.cost, rule)) return false;
   VictimList::Workers(cluster_, unit, workers_);
   return !workers_.empty() && Helps(piece, workers_) &&
          (step_ == Step::kPreempt ||
@@ -224,7 +249,7 @@ bool Search::MayTakeUnit(const Piece& piece, const VictimUnit& unit, Rule& rule)
 // Takes units in order until the piece fits and all conditions hold.
 Search::Outcome Search::Walk(const Piece& piece, VictimList& list) {
   const auto start = cluster_.mark();
-  const auto limit = Spent() + kWalk;
+  const auto limit = Spent() + cluster_.policy().search_walk;
   Outcome outcome = Outcome::kNobody;
   for (std::size_t i = 0; const VictimUnit* unit = list.At(i); ++i) {
     if (Spent() > limit) {
@@ -241,6 +266,7 @@ Search::Outcome Search::Walk(const Piece& piece, VictimList& list) {
     if (placement_.Place(piece, Mode::kFuture) && Conclude(piece)) return Outcome::kFound;
     cluster_.RollbackTo(mark);
     taken_ = taken;
+    SpareUnfair(piece);
   }
   cluster_.RollbackTo(start);
   taken_.clear();
@@ -251,8 +277,21 @@ bool Search::Conclude(const Piece& piece) {
   claimed_ = placement_.placed();
   LetGo(piece);
   MoveElsewhere(piece);
+  unfair_ = VictimUnit{};
   if (!WithinBounds(piece)) return false;
-  return step_ == Step::kPreempt || StaysFair(piece);
+  if (step_ == Step::kPreempt) return true;
+  const auto unfair = FindUnfair(piece);
+  if (unfair == kNone) return true;
+  unfair_ = taken_[unfair].unit;
+  return false;
+}
+
+// Whoever it was not fair to take stays; otherwise the next trial would only end with it again.
+void Search::SpareUnfair(const Piece& piece) {
+  const auto found = std::find_if(taken_.begin(), taken_.end(), [this](const Taken& taken) {
+    return taken.unit.job == unfair_.job && taken.unit.turn == unfair_.turn;
+  });
+  if (found != taken_.end() && TryLetGo(piece, *found, false)) taken_.erase(found);
 }
 
 // The old place is still there: nobody was promised it.
@@ -325,36 +364,47 @@ bool Search::WithinBounds(const Piece& piece) const {
   return cluster_.queues().HeldWithinBounds(job.queue, piece.cost, !job.preemptible);
 }
 
-// A claimer that ends above its share must not end as saturated as the sibling it took from, and
-// the next allocation must not hand the place straight back.
-bool Search::StaysFair(const Piece& piece) {
+// A claimer that ends above its share must not end as saturated as the sibling it took from.
+bool Search::EndsLessSaturated(const Piece& piece, QueueId ours, QueueId theirs) const {
+  const auto& queues = cluster_.queues();
+  const QueueState &a = queues[ours], &b = queues[theirs];
+  for (std::size_t d = 0; d < queues.dims(); ++d) {
+    if (piece.cost[d] == 0 || a.held[d] <= a.share[d]) continue;
+    const Saturation left{a.held[d], a.share[d]}, right{b.held[d], b.share[d]};
+    if (!left.LessThan(right)) return false;
+  }
+  return true;
+}
+
+// The first of taken_ that it is not fair to take: its sibling would end less saturated than the
+// claimer's, or the next allocation would hand the place straight back. kNone: all is fair.
+std::size_t Search::FindUnfair(const Piece& piece) {
   const auto& queues = cluster_.queues();
   const QueueId claimer = cluster_.job(piece.job).queue;
-  for (const auto& taken : taken_) {
-    if (taken.moved) continue;
-    const auto [ours, theirs] = queues.Part(claimer, cluster_.job(taken.unit.job).queue);
-    const QueueState &a = queues[ours], &b = queues[theirs];
-    for (std::size_t d = 0; d < queues.dims(); ++d) {
-      if (piece.cost[d] == 0 || a.held[d] <= a.share[d]) continue;
-      const Saturation left{a.held[d], a.share[d]}, right{b.held[d], b.share[d]};
-      if (!left.LessThan(right)) return false;
-    }
+  const auto part = [&](const Taken& taken) {
+    return queues.Part(claimer, cluster_.job(taken.unit.job).queue);
+  };
+  for (std::size_t i = 0; i < taken_.size(); ++i) {
+    const auto [ours, theirs] = part(taken_[i]);
+    if (!taken_[i].moved && !EndsLessSaturated(piece, ours, theirs)) return i;
   }
   const auto mark = cluster_.mark();
   for (const auto& ref : claimed_) cluster_.Move(ref, Place{});
-  bool undone = false;
-  for (const auto& taken : taken_) {
-    if (taken.moved) continue;
-    const auto [ours, theirs] = queues.Part(claimer, cluster_.job(taken.unit.job).queue);
+  std::size_t unfair = kNone;
+  for (std::size_t i = 0; i < taken_.size() && unfair == kNone; ++i) {
+    if (taken_[i].moved) continue;
+    const auto [ours, theirs] = part(taken_[i]);
     Vec cost;
-    for (const auto& [ref, place] : taken.before) {
+    for (const auto& [ref, place] : taken_[i].before) {
       cost.Add(cluster_.shapes()[cluster_.worker(ref).shape].cost, queues.dims());
     }
-    undone |= ServedBefore(RankOf(queues, theirs, queues[theirs].held, cost),
-                           RankOf(queues, ours, queues[ours].held, piece.cost));
+    if (ServedBefore(RankOf(queues, theirs, queues[theirs].held, cost),
+                     RankOf(queues, ours, queues[ours].held, piece.cost))) {
+      unfair = i;
+    }
   }
   cluster_.RollbackTo(mark);
-  return !undone;
+  return unfair;
 }
 
 }  // namespace muster::engine

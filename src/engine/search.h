@@ -31,7 +31,8 @@ class Search final : private RoomMaker {
     bool moved = false;
   };
 
-  Search(Cluster& cluster, Placement& placement) : cluster_(cluster), placement_(placement) {}
+  Search(Cluster& cluster, Placement& placement)
+      : cluster_(cluster), placement_(placement), running_(cluster) {}
 
   void BeginCycle(std::int64_t now_ms);
 
@@ -41,8 +42,8 @@ class Search final : private RoomMaker {
   // Whether a search since the last call took workers that were placed in this very cycle.
   bool TookFresh() { return std::exchange(took_fresh_, false); }
 
-  // Whether there is anybody at all from whom this claimer might take something.
-  bool AnyVictims(Step step, QueueId claimer, const Vec& adds);
+  // False only if nobody could be asked to leave who would make room for this job.
+  bool MayHelp(Step step, const BucketHead& claimer);
 
  private:
   // The units of queues that are above their fair share, or above their quota, at some level; of
@@ -51,10 +52,12 @@ class Search final : private RoomMaker {
     bool built = false;
     bool whole = true;  // nobody was left out
     VictimList list;
+    std::vector<bool> helps;  // by class, of a small pool: there is room for it once all have left
   };
 
   Pool& PoolFor(QueueId claimer, const Vec& adds);
   void Build(Pool& pool, bool above_quota, bool surplus_only);
+  void FindWhomItHelps(Pool& pool);
   bool MayTake(QueueId claimer, QueueId victim, const Vec& adds, model::Rule& rule) const;
   bool Protected(const VictimUnit& unit, const JobState& claimer) const;
   bool Helps(const Piece& piece, const std::vector<WorkerRef>& workers) const;
@@ -80,15 +83,18 @@ class Search final : private RoomMaker {
   bool CanReturn(WorkerRef ref, const Place& place) const;
   void MoveElsewhere(const Piece& claim);
   bool WithinBounds(const Piece& piece) const;
-  bool StaysFair(const Piece& piece);
+  bool EndsLessSaturated(const Piece& piece, QueueId ours, QueueId theirs) const;
+  std::size_t FindUnfair(const Piece& piece);
+  void SpareUnfair(const Piece& piece);
   std::int64_t Spent() const { return visited_ + placement_.steps() + cluster_.moves(); }
 
   Cluster& cluster_;
   Placement& placement_;
   std::int64_t now_ms_ = 0;
   std::array<Pool, 4>
-      pools_;       // above fair share; above fair share or quota; the same, surplus only
-  VictimList own_;  // of the claimer's own queue, for kPreempt
+      pools_;  // above fair share; above fair share or quota; the same, surplus only
+  RunningUnits running_;
+  VictimList own_;                // of the claimer's own queue, for kPreempt
   Step step_ = Step::kReclaim;    // of the search under way
   const Piece* piece_ = nullptr;  // and its piece
   VictimList* list_ = nullptr;    // and whom it asks
@@ -98,6 +104,7 @@ class Search final : private RoomMaker {
   std::int64_t visited_ = 0;
   bool took_fresh_ = false;
   std::vector<Taken> taken_;
+  VictimUnit unfair_;  // of the last trial: whom it was not fair to take, or nobody
   std::vector<WorkerRef> workers_;
   std::vector<WorkerRef> claimed_;  // the workers of the piece, at their promised places
 };

@@ -218,19 +218,20 @@ void ShapeTable::Rebuild(const Shape& shape, Mode mode, Counts& counts) {
       if (domain != kNone) sums[domain] += slots;
     }
   }
-  counts.seen = nodes_.log_end();
+  counts.seen = nodes_.log(mode).end();
 }
 
 ShapeTable::Counts& ShapeTable::CatchUp(ShapeId id, Mode mode) {
   Counts& counts = counts_[id][static_cast<std::size_t>(mode)];
   const Shape& shape = shapes_[id];
-  if (counts.slots.size() != nodes_.bank_count() || counts.seen < nodes_.log_start()) {
+  const BankLog& log = nodes_.log(mode);
+  if (counts.slots.size() != nodes_.bank_count() || counts.seen < log.start()) {
     Rebuild(shape, mode, counts);
     return counts;
   }
-  for (; counts.seen < nodes_.log_end(); ++counts.seen) {
-    if (nodes_.log_superseded(counts.seen)) continue;
-    const BankId bank = nodes_.log_at(counts.seen);
+  for (; counts.seen < log.end(); ++counts.seen) {
+    if (log.superseded(counts.seen)) continue;
+    const BankId bank = log.at(counts.seen);
     const auto now = SlotsOn(shape, bank, mode);
     if (now == counts.slots[bank]) continue;
     const auto change = static_cast<std::int64_t>(now) - counts.slots[bank];

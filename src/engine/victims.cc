@@ -1,6 +1,7 @@
 #include "engine/victims.h"
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 
 namespace muster::engine {
@@ -22,20 +23,18 @@ bool LosesLess(const VictimUnit& a, const VictimUnit& b) {
   return AskedBefore(a, b);
 }
 
-}  // namespace
-
-void VictimList::AddSurplus(const Cluster& cluster, const JobState& job, std::uint32_t group,
-                            VictimUnit& unit) {
+void AddSurplus(const JobState& job, std::uint32_t group, VictimUnit& unit,
+                std::vector<VictimUnit>& out) {
   const GroupState& state = job.groups[group];
   if (state.leaf) {
     if (state.active <= state.minimum) return;
-    order_.clear();
+    std::vector<std::uint32_t> order;
     for (std::uint32_t i = state.first_worker; i < state.first_worker + state.worker_count; ++i) {
       if (job.workers[i].place.state == WorkerState::kRunning && !job.workers[i].place.promised) {
-        order_.push_back(i);
+        order.push_back(i);
       }
     }
-    std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
+    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
       const Worker &x = job.workers[a], &y = job.workers[b];
       if (x.priority != y.priority) return x.priority < y.priority;
       if (x.started_ms != y.started_ms) return x.started_ms > y.started_ms;
@@ -48,30 +47,30 @@ void VictimList::AddSurplus(const Cluster& cluster, const JobState& job, std::ui
         [](const Worker& worker) { return worker.place.Holds() && worker.place.promised; });
     const auto spared = state.minimum + static_cast<std::size_t>(promised);
     if (state.active <= spared) return;
-    const auto surplus = std::min<std::size_t>(order_.size(), state.active - spared);
+    const auto surplus = std::min<std::size_t>(order.size(), state.active - spared);
     for (std::size_t i = 0; i < surplus; ++i) {
       unit.part = VictimUnit::Part::kWorker;
-      unit.index = order_[i];
-      unit.fresh = job.workers[order_[i]].place.fresh;
-      units_.push_back(unit);
+      unit.index = order[i];
+      unit.fresh = job.workers[order[i]].place.fresh;
+      out.push_back(unit);
       ++unit.turn;
     }
     return;
   }
   std::uint32_t spare = state.satisfied - std::min(state.satisfied, state.minimum);
   for (auto child = state.children.rbegin(); child != state.children.rend(); ++child) {
-    AddSurplus(cluster, job, *child, unit);
+    AddSurplus(job, *child, unit, out);
     if (spare == 0 || !job.groups[*child].Satisfied()) continue;
     --spare;
     unit.part = VictimUnit::Part::kGroup;
     unit.index = *child;
     unit.fresh = false;
-    units_.push_back(unit);
+    out.push_back(unit);
     ++unit.turn;
   }
 }
 
-void VictimList::AddJob(const Cluster& cluster, JobId id, std::int64_t now_ms, bool surplus_only) {
+void AddJob(const Cluster& cluster, JobId id, std::int64_t now_ms, std::vector<VictimUnit>& out) {
   const JobState& job = cluster.job(id);
   if (!job.preemptible) return;
   VictimUnit unit;
@@ -89,20 +88,38 @@ void VictimList::AddJob(const Cluster& cluster, JobId id, std::int64_t now_ms, b
   const auto lost = cluster.policy().compare_lost_work ? cluster.LostWorkMs(job, gpu_milli, now_ms)
                                                        : std::int64_t{-1};
   unit.lost_gpu_ms = lost < 0 ? -1 : 0;  // giving a worker back at a step boundary loses nothing
-  if (job.Satisfied()) AddSurplus(cluster, job, 0, unit);
-  if (surplus_only) return;
+  if (job.Satisfied()) AddSurplus(job, 0, unit, out);
   unit.part = VictimUnit::Part::kJob;
   unit.fresh = fresh;
   unit.lost_gpu_ms = lost;
-  units_.push_back(unit);
+  out.push_back(unit);
 }
 
-void VictimList::Build(const Cluster& cluster, std::span<const QueueId> queues, std::int64_t now_ms,
+}  // namespace
+
+std::span<const VictimUnit> RunningUnits::Of(QueueId queue, std::int64_t now_ms) {
+  if (kept_.size() <= queue) kept_.resize(queue + 1);
+  Kept& kept = kept_[queue];
+  const auto changes = cluster_.changes_in(queue);
+  if (kept.changes == changes && (!kept.ages || kept.now_ms == now_ms)) return kept.units;
+  kept.units.clear();
+  for (const JobId job : cluster_.RunningIn(queue)) AddJob(cluster_, job, now_ms, kept.units);
+  kept.changes = changes;
+  kept.now_ms = now_ms;
+  kept.ages = std::any_of(kept.units.begin(), kept.units.end(),
+                          [](const VictimUnit& unit) { return unit.lost_gpu_ms >= 0; });
+  return kept.units;
+}
+
+void VictimList::Build(RunningUnits& running, std::span<const QueueId> queues, std::int64_t now_ms,
                        bool surplus_only) {
   units_.clear();
   sorted_ = 0;
   for (const QueueId queue : queues) {
-    for (const JobId job : cluster.RunningIn(queue)) AddJob(cluster, job, now_ms, surplus_only);
+    const auto units = running.Of(queue, now_ms);
+    std::copy_if(units.begin(), units.end(), std::back_inserter(units_), [&](const auto& unit) {
+      return !surplus_only || unit.part != VictimUnit::Part::kJob;
+    });
   }
   Arrange();
 }
@@ -111,7 +128,7 @@ void VictimList::BuildFor(const Cluster& cluster, std::span<const JobId> jobs,
                           std::int64_t now_ms) {
   units_.clear();
   sorted_ = 0;
-  for (const JobId job : jobs) AddJob(cluster, job, now_ms, false);
+  for (const JobId job : jobs) AddJob(cluster, job, now_ms, units_);
   Arrange();
 }
 

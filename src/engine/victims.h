@@ -36,10 +36,27 @@ struct VictimUnit {
 // The order in which units are asked, where nothing is known of lost work.
 bool AskedBefore(const VictimUnit& a, const VictimUnit& b);
 
+// The preemptible running units by queue, kept until a job of the queue changes.
+class RunningUnits {
+ public:
+  explicit RunningUnits(const Cluster& cluster) : cluster_(cluster) {}
+  std::span<const VictimUnit> Of(QueueId queue, std::int64_t now_ms);
+
+ private:
+  struct Kept {
+    std::uint64_t changes = 0;  // of the queue, at the time
+    std::int64_t now_ms = 0;
+    bool ages = false;  // lost work grows with time
+    std::vector<VictimUnit> units;
+  };
+  const Cluster& cluster_;
+  std::vector<Kept> kept_;
+};
+
 class VictimList {
  public:
-  // The preemptible running units of these queues; with `surplus_only` no whole jobs.
-  void Build(const Cluster& cluster, std::span<const QueueId> queues, std::int64_t now_ms,
+  // The units of these queues; with `surplus_only` no whole jobs.
+  void Build(RunningUnits& running, std::span<const QueueId> queues, std::int64_t now_ms,
              bool surplus_only);
   // The preemptible running units of these jobs.
   void BuildFor(const Cluster& cluster, std::span<const JobId> jobs, std::int64_t now_ms);
@@ -53,14 +70,10 @@ class VictimList {
 
  private:
   void Arrange();
-  void AddJob(const Cluster& cluster, JobId id, std::int64_t now_ms, bool surplus_only);
-  void AddSurplus(const Cluster& cluster, const JobState& job, std::uint32_t group,
-                  VictimUnit& unit);
 
   bool by_lost_work_ = false;
   std::size_t sorted_ = 0;  // units_[0, sorted_) are final, the rest is a heap
   std::vector<VictimUnit> units_;
-  std::vector<std::uint32_t> order_;  // working memory
 };
 
 }  // namespace muster::engine

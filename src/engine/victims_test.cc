@@ -48,7 +48,8 @@ class VictimsTest : public testing::Test {
   // "a/1 a b": units in the order in which they are asked; a worker has its number.
   std::string Order(bool surplus_only = false) {
     const std::vector<QueueId> queues = {cluster_->queues().Find("q")};
-    list_.Build(*cluster_, queues, kNowMs, surplus_only);
+    RunningUnits running(*cluster_);
+    list_.Build(running, queues, kNowMs, surplus_only);
     std::string out;
     for (std::size_t i = 0; const VictimUnit* unit = list_.At(i); ++i) {
       out += (out.empty() ? "" : " ") + cluster_->job(unit->job).name;
@@ -143,10 +144,30 @@ TEST_F(VictimsTest, LostWorkCountsGpusAndTheRestart) {
   EXPECT_EQ(Order(), "small large");
 }
 
+TEST_F(VictimsTest, KeptUnitsFollowEveryChange) {
+  RunningUnits running(*cluster_);
+  const QueueId queue = cluster_->queues().Find("q");
+  EXPECT_TRUE(running.Of(queue, kNowMs).empty());
+  const JobId id = Run(Spec("elastic", 50, 1, 2));
+  EXPECT_EQ(running.Of(queue, kNowMs).size(), 2U);
+  const auto mark = cluster_->mark();
+  cluster_->Move({id, 1}, {});
+  EXPECT_EQ(running.Of(queue, kNowMs).size(), 1U);
+  cluster_->RollbackTo(mark);
+  EXPECT_EQ(running.Of(queue, kNowMs).size(), 2U);
+  EXPECT_EQ(running.Of(queue, kNowMs)[1].lost_gpu_ms, -1);
+  cluster_->ReportCheckpoint(id, kNowMs - 1000);
+  EXPECT_EQ(running.Of(queue, kNowMs)[1].lost_gpu_ms, 2000);
+  EXPECT_EQ(running.Of(queue, kNowMs + 500)[1].lost_gpu_ms, 3000);
+  cluster_->RemoveJob(id);
+  EXPECT_TRUE(running.Of(queue, kNowMs).empty());
+}
+
 TEST_F(VictimsTest, TheLazyOrderIsTheWholeOrder) {
   for (int i = 0; i < 30; ++i) Run(Spec("j" + std::to_string(i), 10 + i * 7 % 5, 1, 1), i * 13 % 7);
   const std::vector<QueueId> queues = {cluster_->queues().Find("q")};
-  list_.Build(*cluster_, queues, kNowMs, false);
+  RunningUnits running(*cluster_);
+  list_.Build(running, queues, kNowMs, false);
   ASSERT_EQ(list_.size(), 30U);
   for (std::size_t i = 1; i < 30; ++i) EXPECT_TRUE(AskedBefore(*list_.At(i - 1), *list_.At(i)));
   EXPECT_EQ(list_.At(30), nullptr);

@@ -19,12 +19,13 @@ void WaitingIndex::Insert(QueueId queue, ClassId job_class, const WaitKey& key, 
   const auto [found, added] =
       by_key_.try_emplace({queue, job_class}, static_cast<std::uint32_t>(buckets_.size()));
   if (added) {
-    buckets_.push_back({queue, job_class, 0, 0, {}});
     if (of_class_.size() <= job_class) of_class_.resize(job_class + 1);
     if (of_queue_.size() <= queue) of_queue_.resize(queue + 1);
-    buckets_.back().in_class = of_class_[job_class].size();
-    of_class_[job_class].push_back({{}, found->second, queue, kNone});
-    of_queue_[queue].push_back(found->second);
+    const BucketHead none{{}, found->second, queue, job_class, kNone};
+    buckets_.push_back(
+        {queue, job_class, 0, of_class_[job_class].size(), of_queue_[queue].size(), {}});
+    of_class_[job_class].push_back(none);
+    of_queue_[queue].push_back(none);
   }
   Bucket& bucket = buckets_[found->second];
   const auto place = Find(bucket, key);
@@ -66,10 +67,12 @@ void WaitingIndex::Erase(JobId job) {
 }
 
 void WaitingIndex::UpdateHead(const Bucket& bucket) {
-  BucketHead& head = of_class_[bucket.job_class][bucket.in_class];
   const auto waiters = bucket.waiters();
-  head.job = waiters.empty() ? kNone : waiters[0].job;
-  if (!waiters.empty()) head.key = waiters[0].key;
+  for (BucketHead* head :
+       {&of_class_[bucket.job_class][bucket.in_class], &of_queue_[bucket.queue][bucket.in_queue]}) {
+    head->job = waiters.empty() ? kNone : waiters[0].job;
+    if (!waiters.empty()) head->key = waiters[0].key;
+  }
 }
 
 std::span<const BucketHead> WaitingIndex::OfClass(ClassId job_class) const {
@@ -77,7 +80,7 @@ std::span<const BucketHead> WaitingIndex::OfClass(ClassId job_class) const {
   return of_class_[job_class];
 }
 
-std::span<const std::uint32_t> WaitingIndex::OfQueue(QueueId queue) const {
+std::span<const BucketHead> WaitingIndex::OfQueue(QueueId queue) const {
   if (queue >= of_queue_.size()) return {};
   return of_queue_[queue];
 }

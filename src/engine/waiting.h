@@ -37,16 +37,18 @@ struct Bucket {
   ClassId job_class = kNone;
   std::size_t head = 0;
   std::size_t in_class = 0;     // position among the heads of its class
+  std::size_t in_queue = 0;     // and of its queue
   std::vector<Waiter> storage;  // sorted by key from `head` on
 
   std::span<const Waiter> waiters() const { return std::span(storage).subspan(head); }
 };
 
-// The head of a bucket, kept where all buckets of its class are looked through.
+// The head of a bucket, kept where all buckets of its class or its queue are looked through.
 struct BucketHead {
   WaitKey key;
   std::uint32_t bucket = kNone;
   QueueId queue = kNone;
+  ClassId job_class = kNone;
   JobId job = kNone;  // kNone: the bucket is empty
 };
 
@@ -60,7 +62,7 @@ class WaitingIndex {
   const Bucket& bucket(std::uint32_t id) const { return buckets_[id]; }
   // Buckets may be empty; the ids stay valid for ever.
   std::span<const BucketHead> OfClass(ClassId job_class) const;
-  std::span<const std::uint32_t> OfQueue(QueueId queue) const;
+  std::span<const BucketHead> OfQueue(QueueId queue) const;
   const WaitKey& key(JobId job) const { return where_[job].key; }
   std::uint32_t bucket_of(JobId job) const { return where_[job].bucket; }
   // By minus priority, so that the highest comes first.
@@ -78,7 +80,7 @@ class WaitingIndex {
   std::map<std::pair<QueueId, ClassId>, std::uint32_t> by_key_;
   void UpdateHead(const Bucket& bucket);
   std::vector<std::vector<BucketHead>> of_class_;
-  std::vector<std::vector<std::uint32_t>> of_queue_;
+  std::vector<std::vector<BucketHead>> of_queue_;
   std::vector<Priorities> in_queue_;
   std::vector<Where> where_;  // by job
   std::size_t size_ = 0;

@@ -77,7 +77,7 @@ TEST(WaitingIndex, StaysSortedWhateverComesAndGoes) {
       index.Insert(1, 0, Key(random.Between(1, 3), static_cast<std::uint64_t>(i)), job);
     }
     if (index.OfQueue(1).empty()) continue;
-    const auto waiters = index.bucket(index.OfQueue(1)[0]).waiters();
+    const auto waiters = index.bucket(index.OfQueue(1)[0].bucket).waiters();
     ASSERT_EQ(waiters.size(), index.size());
     for (std::size_t k = 1; k < waiters.size(); ++k) {
       ASSERT_LT(waiters[k - 1].key, waiters[k].key);

@@ -107,6 +107,7 @@ void CaseParser::ParsePolicy(LineReader& line) {
   auto& policy = out_.setup.policy;
   if (const auto value = line.Whole("move_limit")) policy.move_limit = *value;
   if (const auto value = line.Whole("search_budget")) policy.search_budget = *value;
+  if (const auto value = line.Whole("search_walk")) policy.search_walk = *value;
   if (const auto ms = line.DurationMs("decay_half_life")) policy.decay_half_life_ms = *ms;
   for (const auto& rule : CaseRules()) {
     if (rule.name == "move_limit") continue;

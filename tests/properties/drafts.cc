@@ -113,7 +113,8 @@ EventKind KindOf(const EventDraft& draft) { return Choose(kKinds, draft.kind); }
 
 engine::Policy MakePolicy(int policy) {
   engine::Policy made = policy % 2 == 0 ? engine::Policy{} : engine::CorpusPolicy();
-  if (policy >= 2) made.victims_may_move = false;
+  if (policy % 4 >= 2) made.victims_may_move = false;
+  if (policy >= kThoroughPolicies) made.search_walk = 1;  // victims are sought bank by bank
   return made;
 }
 

@@ -106,7 +106,8 @@ constexpr auto Fields<EventDraft>() {
                                   {"quiet", &D::quiet, 5}}};
 }
 
-inline constexpr int kPolicies = 4;
+inline constexpr int kPolicies = 8;
+inline constexpr int kThoroughPolicies = 4;  // the first of them search without bounds
 
 enum class EventKind : std::uint8_t {
   kSubmit,

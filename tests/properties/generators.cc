@@ -100,7 +100,7 @@ rc::Gen<Scene> AnyScene(SceneSize size) {
 
 rc::Gen<Scene> AnyQuotaScene() {
   return rc::gen::build<Scene>(
-      rc::gen::set(&Scene::policy, FullRange(rc::gen::inRange(0, kPolicies))),
+      rc::gen::set(&Scene::policy, FullRange(rc::gen::inRange(0, kThoroughPolicies))),
       rc::gen::set(&Scene::nodes, OneUpTo(4, AnyQuotaNode())),
       rc::gen::set(&Scene::queues, OneUpTo(5, AnyQuotaQueue())),
       rc::gen::set(&Scene::events, UpTo(40, AnyQuotaEvent())));

@@ -307,4 +307,15 @@ std::string ForbiddenEviction(const World& world, const model::Plan& plan) {
   return "";
 }
 
+std::string TakenFromTheWrongQueue(const World& world, const model::Plan& plan) {
+  for (const auto& action : plan.actions) {
+    const bool own = world.FactOf(action.job).spec.queue == world.FactOf(action.cause).spec.queue;
+    const bool reclaimed = action.rule == Rule::kReclaimShare || action.rule == Rule::kReclaimQuota;
+    if ((action.rule != Rule::kPreempt || own) && (!reclaimed || !own)) continue;
+    return world.cluster().WorkerName({action.job, action.worker}) + " leaves by " +
+           std::string(model::Name(action.rule)) + " for " + world.FactOf(action.cause).spec.name;
+  }
+  return "";
+}
+
 }  // namespace muster::properties

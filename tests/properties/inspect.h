@@ -31,4 +31,7 @@ std::string AboveFixedQuota(const World& world, const model::Plan& plan);
 // Work that is not preemptible and was stopped by anything but its own failure.
 std::string ForbiddenEviction(const World& world, const model::Plan& plan);
 
+// A job preempted for one of another queue, or reclaimed for one of its own.
+std::string TakenFromTheWrongQueue(const World& world, const model::Plan& plan);
+
 }  // namespace muster::properties

@@ -48,6 +48,10 @@ TEST(EveryCycle, StartsFixedWorkInsideItsQuotaOnly) { HoldsAfterEveryCycle(Above
 
 TEST(EveryCycle, NeverStopsWorkThatIsNotPreemptible) { HoldsAfterEveryCycle(ForbiddenEviction); }
 
+TEST(EveryCycle, PreemptsInsideAQueueAndReclaimsBetweenQueues) {
+  HoldsAfterEveryCycle(TakenFromTheWrongQueue);
+}
+
 TEST(EveryCycle, PromisesOnlyRoomThatIsStillBeingLeft) {
   HoldsAfterEveryCycle([](const World& world, const model::Plan& plan) -> std::string {
     for (const auto& fact : world.jobs()) {

@@ -16,6 +16,7 @@ using model::ActionKind;
 namespace {
 
 constexpr std::int64_t kSecondMs = 1000;
+constexpr int kLongestWait = 65;  // cycles until a search that was cut off is tried again
 
 template <typename T>
 T Must(Result<T> result) {
@@ -194,12 +195,18 @@ void World::LetAllLeave() {
 
 int World::Settle(int most, std::int64_t step_ms,
                   const std::function<void(const model::Plan&)>& look) {
-  for (int i = 0; i < most; ++i) {
+  int busy = 0, quiet = 0;
+  while (busy < most) {
     LetAllLeave();
     now_ms_ += step_ms - kSecondMs;
     const auto plan = Cycle(0);
     look(plan);
-    if (plan.empty()) return i;
+    ++(plan.empty() ? quiet : busy);
+    if (!plan.empty()) {
+      quiet = 0;
+    } else if (plan.complete || quiet > kLongestWait) {
+      return busy;
+    }
   }
   return -1;
 }

@@ -58,7 +58,8 @@ class World {
   // Lets those leave whose time has come, then runs one cycle; its victims leave `slow` later.
   model::Plan Cycle(int slow);
   void LetAllLeave();
-  // Cycles, everybody leaving in between, until a plan is empty; -1: it was not, `most` times.
+  // Cycles, everybody leaving in between, until nothing is left to decide; -1: `most` did not do.
+  // A plan that is empty because a search was cut off is given the time until that is tried again.
   int Settle(int most, std::int64_t step_ms, const std::function<void(const model::Plan&)>& look);
 
   engine::Cluster& cluster() { return *cluster_; }
