@@ -78,6 +78,7 @@ class Scheduler::Steps {
   void RefreshTouched();
   void Conclude();
   void StartWhereRoomIsFree();
+  void TakeBackBrokenStarts();
   void CountStarts();
   void ConcludeStart(WorkerRef ref, const Place& before, const Place& now);
   void ConcludeVictim(WorkerRef ref, const Place& before, const Place& now);
@@ -94,6 +95,7 @@ class Scheduler::Steps {
   std::vector<QueueId> claimers_;
   std::vector<QueueId> changed_;  // queues whose jobs changed since the last cycle
   std::array<QueueId, 3> next_claimer_{};
+  ClassId next_class_ = 0;  // that consolidation looks at first
   // A search that was cut off is tried again after 2, 4, 8, ... cycles.
   struct CutOff {
     std::uint32_t times = 0;  // in a row
@@ -229,14 +231,24 @@ bool Scheduler::Steps::RoomAfterMoves(const JobClass& job_class) const {
 }
 
 void Scheduler::Steps::Consolidate() {
-  std::vector<ClassId> tried;
-  std::size_t opened = 0;
-  lanes_.Open([&](ClassId id) {
-    if (!cluster_.UnsettledClass(id) || opened == kConsolidatedPerCycle) return false;
-    const bool may = RoomAfterMoves(cluster_.job_class(id)) && cluster_.MayFit(id, Mode::kEmptied);
-    opened += may ? 1 : 0;
-    return may;
-  });
+  std::vector<ClassId> tried, chosen;
+  const auto count = static_cast<ClassId>(cluster_.class_count());
+  for (ClassId i = 0; i < count; ++i) {
+    const ClassId id = (next_class_ + i) % count;
+    if (!cluster_.UnsettledClass(id) || cluster_.waiting().OfClass(id).empty() ||
+        !RoomAfterMoves(cluster_.job_class(id)) || !cluster_.MayFit(id, Mode::kEmptied)) {
+      continue;
+    }
+    if (chosen.size() == kConsolidatedPerCycle) {
+      next_class_ = id;
+      plan_.complete = false;
+      break;
+    }
+    chosen.push_back(id);
+  }
+  if (chosen.empty()) return;
+  std::sort(chosen.begin(), chosen.end());
+  lanes_.Open([&](ClassId id) { return std::binary_search(chosen.begin(), chosen.end(), id); });
   std::int64_t budget = std::max(budget_ / 2, kLeastBudget);
   while (const auto next = lanes_.Next()) {
     if (budget <= 0) {
@@ -354,6 +366,7 @@ void Scheduler::Steps::Claim(Step step) {
 bool Scheduler::Steps::ToBeTriedLater(Step step, const BucketHead& head) {
   const auto found = cut_off_.find({head.bucket, step});
   if (found == cut_off_.end() || found->second.until <= cycle_) return false;
+  if (!cluster_.policy().search_again_later) return false;
   undecided_.push_back(head.queue);
   plan_.complete = false;
   return true;
@@ -471,22 +484,42 @@ void Scheduler::Steps::RefreshTouched() {
 }
 
 // A piece that was promised room on which nobody stands any more (those who were to leave it had
-// only been placed in this very cycle) starts now.
+// only been placed in this very cycle) starts now, unless others of its job are on their way.
 void Scheduler::Steps::StartWhereRoomIsFree() {
-  std::map<JobId, bool> free;
-  const auto promised = [this](WorkerRef ref, const Place& before) {
-    return before.state == WorkerState::kPending && cluster_.worker(ref).place.promised;
-  };
+  std::map<JobId, bool> ready;
   for (const auto& [ref, before] : changes_) {
-    if (!promised(ref, before)) continue;
-    const auto [found, added] = free.try_emplace(ref.job, true);
-    found->second = found->second && cluster_.RoomIsFree(ref);
+    if (!cluster_.worker(ref).place.promised) continue;
+    const auto [found, added] = ready.try_emplace(ref.job, true);
+    found->second &= before.state == WorkerState::kPending && cluster_.RoomIsFree(ref);
   }
   for (const auto& [ref, before] : changes_) {
-    if (!promised(ref, before) || !free.at(ref.job)) continue;
     Place place = cluster_.worker(ref).place;
+    if (!place.promised || !ready.at(ref.job)) continue;
     place.promised = false;
     cluster_.Move(ref, place);
+  }
+}
+
+// A job that others of its workers are leaving in this plan starts nobody unless it runs with whom
+// it then has: what was meant for it is given out again in the next cycle.
+void Scheduler::Steps::TakeBackBrokenStarts() {
+  std::map<JobId, std::vector<WorkerRef>> starts, absent;
+  for (const auto& [ref, before] : changes_) {
+    const Place& now = cluster_.worker(ref).place;
+    if (before.state == WorkerState::kRunning && now != before) {
+      absent[ref.job].push_back(ref);
+    } else if (now.Holds() && now.fresh) {
+      (now.promised ? absent : starts)[ref.job].push_back(ref);
+    }
+  }
+  for (const auto& [job, started] : starts) {
+    if (!absent.contains(job)) continue;
+    const auto mark = cluster_.mark();
+    for (const auto& ref : absent[job]) cluster_.Move(ref, Place{});
+    const bool runs = cluster_.job(job).Satisfied();
+    cluster_.RollbackTo(mark);
+    if (runs) continue;
+    for (const auto& ref : started) cluster_.Move(ref, Place{});
   }
 }
 
@@ -507,6 +540,7 @@ void Scheduler::Steps::CountStarts() {
 void Scheduler::Steps::Conclude() {
   cluster_.ListChanges(changes_);
   StartWhereRoomIsFree();
+  TakeBackBrokenStarts();
   CountStarts();
   for (const auto& [ref, before] : changes_) {
     const Place now = cluster_.worker(ref).place;

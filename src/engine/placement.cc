@@ -129,12 +129,23 @@ std::size_t Placement::Rehouse(std::uint32_t group, const std::vector<WorkerRef>
 
 bool Placement::PlacePiece(const Piece& piece, Mode mode) {
   const auto mark = cluster_.mark();
+  const auto outer = scopes_.size();
   const JobState& job = cluster_.job(piece.job);
-  Scopes preferred;  // only single workers look at what their ancestors prefer
-  const bool placed = piece.group == kNone
-                          ? PlaceSingle(piece.job, piece.workers[0], mode)
-                          : JoinGroups(job, job.groups[piece.group].parent, preferred) &&
-                                PlaceGroup(piece.job, piece.group, mode);
+  Scopes preferred;  // only single workers look at what the groups above them prefer
+  const bool single = piece.group == kNone;
+  const auto above = single ? job.workers[piece.workers[0]].group : job.groups[piece.group].parent;
+  LevelId open = kNone;
+  bool placed = JoinGroups(job, above, preferred, open);
+  const auto place = [&] {
+    return single ? PlaceSingle({piece.job, piece.workers[0]}, preferred, mode)
+                  : PlaceGroup(piece.job, piece.group, mode);
+  };
+  if (placed && open == kNone) {
+    placed = place();
+  } else if (placed) {
+    placed = PlaceInAnyDomain(open, place);
+  }
+  scopes_.resize(outer);
   if (placed) {
     cluster_.TouchedSince(mark, placed_);  // others may have made room
     std::erase_if(placed_, [&](const WorkerRef& ref) { return ref.job != piece.job; });
@@ -313,13 +324,18 @@ void Placement::PutInOrder(JobId id, const std::vector<std::uint32_t>& workers) 
 }
 
 // Narrows the scopes to where the group and its ancestors already stand, where they wished to be
-// together. False: one of them wishes for what does not exist.
-bool Placement::JoinGroups(const JobState& job, std::uint32_t group, Scopes& preferred) {
+// together. `open` is the first level at which one of them must be together but stands nowhere, as
+// when all its workers have succeeded. False: one of them wishes for what does not exist.
+bool Placement::JoinGroups(const JobState& job, std::uint32_t group, Scopes& preferred,
+                           LevelId& open) {
   for (std::uint32_t g = group; g != kNone; g = job.groups[g].parent) {
     const Wish& wish = job.groups[g].wish;
     if (wish.missing) return false;
     const auto* anchor = Anchor(job, g);
-    if (anchor == nullptr) continue;
+    if (anchor == nullptr) {
+      if (open == kNone) open = wish.require;
+      continue;
+    }
     for (const LevelId level : {wish.require, wish.prefer}) {
       if (level == kNone) continue;
       const DomainId domain = DomainOf(level, *anchor);
@@ -330,24 +346,37 @@ bool Placement::JoinGroups(const JobState& job, std::uint32_t group, Scopes& pre
   return true;
 }
 
-bool Placement::PlaceSingle(JobId id, std::uint32_t worker, Mode mode) {
-  const JobState& job = cluster_.job(id);
-  Scopes preferred;
-  if (!JoinGroups(job, job.workers[worker].group, preferred)) return false;
+bool Placement::PlaceInAnyDomain(LevelId level, const std::function<bool()>& place) {
+  const auto& domains = cluster_.topology().level(level).domains;
+  for (DomainId d = 0; d < domains.size(); ++d) {
+    if (!InScope(domains[d].nodes[0])) continue;
+    const auto mark = cluster_.mark();
+    scopes_.push_back({level, d});
+    const bool placed = place();
+    scopes_.pop_back();
+    if (placed) return true;
+    cluster_.RollbackTo(mark);
+  }
+  return false;
+}
+
+bool Placement::PlaceSingle(WorkerRef ref, const Scopes& preferred, Mode mode) {
   if (!preferred.empty()) {
     const auto required = scopes_.size();
     scopes_.insert(scopes_.end(), preferred.begin(), preferred.end());
-    if (PlaceWorker({id, worker}, 1, mode)) return true;
+    const bool placed = PlaceWorker(ref, 1, mode);
     scopes_.resize(required);
+    if (placed) return true;
   }
-  return PlaceWorker({id, worker}, 1, mode);
+  return PlaceWorker(ref, 1, mode);
 }
 
 // --- One worker
 
 bool Placement::PlaceWorker(WorkerRef ref, std::uint32_t together, Mode mode) {
   const BankId hint = cluster_.worker(ref).hint;
-  if (hint != kNone && TryOn(ref, hint, together, mode)) return true;
+  const bool hinted = hint != kNone && InScope(cluster_.nodes().bank(hint).node);
+  if (hinted && TryOn(ref, hint, together, mode)) return true;
   if (run_.devices != 0 && TryOn(ref, run_.bank, together, mode)) return true;
   const BankId bank = PickBank(ref, together, mode);
   if (bank != kNone) return TryOn(ref, bank, together, mode);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "engine/cluster.h"
@@ -72,13 +73,14 @@ class Placement {
   using Scopes = std::vector<Scope>;
 
   bool PlacePiece(const Piece& piece, Mode mode);
-  bool JoinGroups(const JobState& job, std::uint32_t group, Scopes& preferred);
+  bool JoinGroups(const JobState& job, std::uint32_t group, Scopes& preferred, LevelId& open);
+  bool PlaceInAnyDomain(LevelId level, const std::function<bool()>& place);
   void PutInOrder(JobId id, const std::vector<std::uint32_t>& workers);
   bool Collect(const JobState& job, std::uint32_t group, Piece& piece) const;
   bool PlaceGroup(JobId id, std::uint32_t group, Mode mode);
   bool PlaceMembers(JobId id, std::uint32_t group, Mode mode);
   bool PlaceLeaf(JobId id, const std::vector<std::uint32_t>& workers, Mode mode);
-  bool PlaceSingle(JobId id, std::uint32_t worker, Mode mode);
+  bool PlaceSingle(WorkerRef ref, const Scopes& preferred, Mode mode);
   bool PlaceWorker(WorkerRef ref, std::uint32_t together, Mode mode);
   bool TryOn(WorkerRef ref, BankId bank, std::uint32_t together, Mode mode);
   bool PlaceInMadeRoom(WorkerRef ref, Mode mode);

@@ -18,6 +18,7 @@ struct Policy {
   bool consolidate = true;             // step 4
   bool reclaim = true;                 // step 5
   bool reclaim_in_proportion = true;   // above its quota nobody reclaims what costs fairness more
+  bool reclaim_by_resource = true;     // only from who holds too much of what the claimer asks for
   bool preempt = true;                 // step 5
   bool evict_stale = true;             // step 8
   bool victims_may_move = true;        // a victim that fits elsewhere is moved, not paused
@@ -44,6 +45,7 @@ struct Policy {
   std::int64_t decay_half_life_ms = 7LL * 24 * 3600 * 1000;  // of past use; 0: past use is ignored
   std::int64_t decay_strength_milli = 1000;  // how hard past use pulls at the weights
   std::int64_t search_budget = 400;          // victims and places looked at in one cycle
+  bool search_again_later = true;            // a search that was cut off lets others go first
   std::int64_t search_walk = 1'000;          // the same for one job, before banks are compared
   std::int64_t move_limit = 16;              // workers one consolidation may move; < 0: any number
 };

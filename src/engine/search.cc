@@ -40,10 +40,17 @@ bool Search::MayTake(QueueId claimer, QueueId victim, const Vec& adds, Rule& rul
   const auto& queues = cluster_.queues();
   const auto [ours, theirs] = queues.Part(claimer, victim);
   const auto dims = queues.dims();
+  const auto above = [&](const Vec& bound) {  // in something that the claimer asks for
+    for (std::size_t d = 0; d < dims; ++d) {
+      const bool asked = adds[d] > 0 || !cluster_.policy().reclaim_by_resource;
+      if (asked && queues[theirs].held[d] > bound[d]) return true;
+    }
+    return false;
+  };
   rule = Rule::kReclaimShare;
-  if (Above(queues[theirs].held, queues[theirs].share, dims)) return true;
+  if (above(queues[theirs].share)) return true;
   rule = Rule::kReclaimQuota;
-  return Above(queues[theirs].held, queues[theirs].guaranteed, dims) &&
+  return above(queues[theirs].guaranteed) &&
          WithinWith(queues[ours].held, adds, queues[ours].guaranteed, dims);
 }
 
@@ -139,9 +146,11 @@ bool Search::Protected(const VictimUnit& unit, const JobState& claimer) const {
   return now_ms_ - since < least;
 }
 
-// Whether any of the nodes could take a worker of the piece once its preemptible workers were gone.
+// Whether any of the nodes could take a worker of the piece once its preemptible workers were gone,
+// or the workers count against a limit that leaves no room for the piece.
 bool Search::Helps(const Piece& piece, const std::vector<WorkerRef>& workers) const {
   const JobState& job = cluster_.job(piece.job);
+  if (!cluster_.queues().WithinLimits(job.queue, piece.cost)) return true;
   ShapeId last = kNone;
   for (const auto index : piece.workers) {
     const ShapeId shape = job.workers[index].shape;
@@ -174,13 +183,15 @@ bool Search::FairToTake(const Piece& piece, QueueId victim,
 
 // A claim above the claimer's quota must bring both sides closer to their shares in sum: a queue a
 // little above its share does not lose a large job for a small one, which would only make it the
-// next claimer.
-bool Search::InProportion(const Piece& piece, QueueId victim,
+// next claimer. Nor does anybody's job pause for one that runs and only wants to grow.
+bool Search::InProportion(const Piece& piece, const VictimUnit& unit,
                           const std::vector<WorkerRef>& workers) const {
   const auto& queues = cluster_.queues();
-  const auto [ours, theirs] = queues.Part(cluster_.job(piece.job).queue, victim);
+  const JobState& claimer = cluster_.job(piece.job);
+  const auto [ours, theirs] = queues.Part(claimer.queue, cluster_.job(unit.job).queue);
   if (WithinWith(queues[ours].held, piece.cost, queues[ours].guaranteed, queues.dims()))
     return true;
+  if (claimer.Satisfied() && unit.part == VictimUnit::Part::kJob) return false;
   const std::size_t d = piece.cost[kGpuDim] > 0 ? kGpuDim : kCpuDim;
   std::int64_t loss = 0;
   for (const auto& ref : workers) loss += cluster_.CostOf(ref)[d];
@@ -242,7 +253,7 @@ bool Search::MayTakeUnit(const Piece& piece, const VictimUnit& unit, Rule& rule)
   VictimList::Workers(cluster_, unit, workers_);
   return !workers_.empty() && Helps(piece, workers_) &&
          (step_ == Step::kPreempt ||
-          ((!cluster_.policy().reclaim_in_proportion || InProportion(piece, victim, workers_)) &&
+          ((!cluster_.policy().reclaim_in_proportion || InProportion(piece, unit, workers_)) &&
            FairToTake(piece, victim, workers_)));
 }
 
@@ -332,6 +343,25 @@ bool Search::TryLetGo(const Piece& piece, const Taken& taken, bool anew) {
   return false;
 }
 
+// Gives those of the unit their places back that are not needed, if its job runs with them.
+void Search::LetGoPart(const Piece& piece, Taken& taken) {
+  if (taken.before.size() < 2) return;
+  const auto mark = cluster_.mark();
+  std::vector<std::pair<WorkerRef, Place>> needed;
+  for (const auto& [ref, place] : taken.before) {
+    if (CanReturn(ref, place)) {
+      cluster_.Move(ref, place);
+    } else {
+      needed.emplace_back(ref, place);
+    }
+  }
+  if (cluster_.job(taken.unit.job).Satisfied() && WithinBounds(piece)) {
+    taken.before = std::move(needed);
+  } else {
+    cluster_.RollbackTo(mark);
+  }
+}
+
 // First those whose places the piece does not use, then those it could do without; the most
 // valuable first, which was taken last.
 void Search::LetGo(const Piece& piece) {
@@ -341,6 +371,8 @@ void Search::LetGo(const Piece& piece) {
       taken_.erase(taken_.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
+  for (auto& taken : taken_) LetGoPart(piece, taken);
+  std::erase_if(taken_, [](const Taken& taken) { return taken.before.empty(); });
 }
 
 void Search::MoveElsewhere(const Piece& claim) {

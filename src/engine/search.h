@@ -61,7 +61,7 @@ class Search final : private RoomMaker {
   bool MayTake(QueueId claimer, QueueId victim, const Vec& adds, model::Rule& rule) const;
   bool Protected(const VictimUnit& unit, const JobState& claimer) const;
   bool Helps(const Piece& piece, const std::vector<WorkerRef>& workers) const;
-  bool InProportion(const Piece& piece, QueueId victim,
+  bool InProportion(const Piece& piece, const VictimUnit& unit,
                     const std::vector<WorkerRef>& workers) const;
   bool FairToTake(const Piece& piece, QueueId victim, const std::vector<WorkerRef>& workers) const;
   bool MayTakeUnit(const Piece& piece, const VictimUnit& unit, model::Rule& rule);
@@ -80,6 +80,7 @@ class Search final : private RoomMaker {
   bool Conclude(const Piece& piece);
   void LetGo(const Piece& piece);
   bool TryLetGo(const Piece& piece, const Taken& taken, bool anew);
+  void LetGoPart(const Piece& piece, Taken& taken);
   bool CanReturn(WorkerRef ref, const Place& place) const;
   void MoveElsewhere(const Piece& claim);
   bool WithinBounds(const Piece& piece) const;

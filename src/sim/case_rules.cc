@@ -8,13 +8,17 @@ namespace {
 
 using engine::Policy;
 
-constexpr std::array<CaseRule, 29> kRules = {{
+constexpr std::array<CaseRule, 31> kRules = {{
     {"shrink", "elastic workers are taken back before anybody is stopped",
      [](Policy& p) { p.shrink = false; }},
     {"consolidate", "workers move so that somebody fits", [](Policy& p) { p.consolidate = false; }},
     {"reclaim", "a queue takes back what it is entitled to", [](Policy& p) { p.reclaim = false; }},
     {"reclaim_in_proportion", "above its quota nobody takes more than it helps",
      [](Policy& p) { p.reclaim_in_proportion = false; }},
+    {"reclaim_by_resource", "nobody gives back one resource for having too much of another",
+     [](Policy& p) { p.reclaim_by_resource = false; }},
+    {"search_again_later", "a search that was cut off lets others go first",
+     [](Policy& p) { p.search_again_later = false; }},
     {"preempt", "higher priority in the same queue goes first",
      [](Policy& p) { p.preempt = false; }},
     {"evict_stale", "a gang below its minimum gives up after its grace",
