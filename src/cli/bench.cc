@@ -9,13 +9,56 @@
 
 namespace muster::cli {
 
+namespace {
+
+int Complain(const Error& error) {
+  std::fprintf(stderr, "muster: %s\n", Describe(error).c_str());
+  return ExitStatus(error.code);
+}
+
+double MicrosecondsPerDecision(const sim::BenchResult& result) {
+  return 1000 * sim::Median(result.wall_ms) / static_cast<double>(result.decisions);
+}
+
+int RunGrowth(int runs, bool as_json) {
+  SystemClock clock;
+  const auto results = sim::RunGrowth({std::string(sim::kGrowth), 0, runs, 1}, clock);
+  if (!results) return Complain(results.error());
+  nlohmann::json sizes = nlohmann::json::array();
+  for (const auto& result : *results) {
+    if (!as_json) {
+      std::printf("%6lld nodes: %lld decisions, %.3f us each\n",
+                  static_cast<long long>(result.nodes), static_cast<long long>(result.decisions),
+                  MicrosecondsPerDecision(result));
+    }
+    sizes.push_back({{"nodes", result.nodes},
+                     {"gpus", result.gpus},
+                     {"jobs", result.jobs},
+                     {"decisions", result.decisions},
+                     {"placed", result.placed},
+                     {"wall_ms", sim::Median(result.wall_ms)},
+                     {"us_per_decision", MicrosecondsPerDecision(result)},
+                     {"peak_rss_mb", result.peak_rss_mb}});
+  }
+  const double ratio =
+      MicrosecondsPerDecision(results->at(3)) / MicrosecondsPerDecision(results->at(1));
+  if (as_json) {
+    const nlohmann::json out = {
+        {"shape", sim::kGrowth}, {"sizes", sizes}, {"ratio", ratio}, {"machine", MachineName()}};
+    std::printf("%s\n", out.dump().c_str());
+  } else {
+    std::printf("100,000 nodes against 1,000: %.2f times\n", ratio);
+  }
+  return 0;
+}
+
+}  // namespace
+
 int RunBenchEngine(const std::string& shape, std::int64_t nodes, int runs, bool as_json) {
+  if (shape == sim::kGrowth) return RunGrowth(runs, as_json);
   SystemClock clock;
   const auto result = sim::RunEngineBench({shape, nodes, runs, 1}, clock);
-  if (!result) {
-    std::fprintf(stderr, "muster: %s\n", Describe(result.error()).c_str());
-    return ExitStatus(result.error().code);
-  }
+  if (!result) return Complain(result.error());
   const double wall_ms = sim::Median(result->wall_ms);
   if (as_json) {
     nlohmann::json out = {{"shape", result->shape},         {"nodes", result->nodes},

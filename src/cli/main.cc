@@ -39,8 +39,10 @@ int main(int argc, char** argv) {
   std::int64_t nodes = 0;
   int runs = 0;
   CLI::App* bench_engine = bench->add_subcommand("engine", "What scheduling decisions cost");
-  bench_engine->add_option("--shape", shape, "fill, gang, reclaim, verdict or huge")->required();
-  bench_engine->add_option("--nodes", nodes, "number of nodes; default: the shape's own")
+  bench_engine->add_option("--shape", shape, "fill, gang, reclaim, verdict, huge or growth")
+      ->required();
+  bench_engine
+      ->add_option("--nodes", nodes, "number of nodes; default: the shape's own; not with growth")
       ->check(CLI::Range(1, 1'000'000));
   bench_engine->add_option("--runs", runs, "samples to take; default: the shape's own")
       ->check(CLI::Range(1, 10'000));

@@ -286,6 +286,16 @@ void Cluster::Move(WorkerRef ref, const Place& to) {
   Contribute(ref.job, worker, +1);
 }
 
+void Cluster::Leave(WorkerRef ref) {
+  const Place& now = worker(ref).place;
+  Place to;
+  if (!now.fresh) {
+    to.left_bank = now.bank;
+    to.left_devices = now.devices;
+  }
+  Move(ref, to);
+}
+
 void Cluster::RollbackTo(Mark mark) {
   while (log_.size() > mark) {
     ++moves_;

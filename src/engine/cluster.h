@@ -127,6 +127,9 @@ class Cluster {
   using Mark = std::size_t;
   Mark mark() const { return log_.size(); }
   void Move(WorkerRef ref, const Place& to);
+  // Tells a worker to leave its place: it holds the place no longer but still stands there, unless
+  // it was only placed in this cycle.
+  void Leave(WorkerRef ref);
   void RollbackTo(Mark mark);
   std::span<const WorkerRef> TouchedSince(Mark mark, std::vector<WorkerRef>& storage) const;
   // Every worker touched since the log was forgotten, with the place it had then.

@@ -27,13 +27,7 @@ bool Consolidation::Place(const Piece& piece, std::int64_t now_ms) {
 
 void Consolidation::Leave(const VictimUnit& unit) {
   VictimList::Workers(cluster_, unit, workers_);
-  for (const auto& ref : workers_) {
-    const engine::Place place = cluster_.worker(ref).place;
-    engine::Place to;
-    to.left_bank = place.bank;
-    to.left_devices = place.devices;
-    cluster_.Move(ref, to);
-  }
+  for (const auto& ref : workers_) cluster_.Leave(ref);
 }
 
 // Whether the unit has workers that must not be moved: of the claimer, or placed in this very

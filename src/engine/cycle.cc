@@ -420,13 +420,7 @@ bool Scheduler::Steps::ClaimNext(Step step, JobId id) {
 
 void Scheduler::Steps::Evict(const std::vector<WorkerRef>& workers, JobId claimer, Rule rule) {
   for (const auto& ref : workers) {
-    const Place before = cluster_.worker(ref).place;
-    Place to;
-    if (!before.fresh) {
-      to.left_bank = before.bank;
-      to.left_devices = before.devices;
-    }
-    cluster_.Move(ref, to);
+    cluster_.Leave(ref);
     causes_[ref] = {claimer, rule};
     touched_.push_back(ref.job);
   }

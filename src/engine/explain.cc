@@ -30,7 +30,10 @@ class Explainer {
   bool StoppedByShare(const Piece& piece);
   void Stop(QueueId queue, std::size_t dim, std::int64_t bound, std::int64_t held,
             std::int64_t asked);
-  std::int64_t FitEver(ShapeId shape) const;
+  LevelId RequiredLevel(const Piece& piece) const;
+  std::int64_t Fit(ShapeId shape, LevelId level, Mode mode) const;
+  std::int64_t SlotsEver(const Shape& shape, BankId bank, std::uint64_t devices) const;
+  std::int64_t FitEver(ShapeId shape, LevelId level) const;
   void LookAtNodes(ShapeId shape);
   void FindHolders(ShapeId shape);
   void FindChanges(const Piece& piece, ShapeId shape);
@@ -96,27 +99,80 @@ Gate Explainer::FindGate(const Piece& piece) {
 }
 
 // How many workers the usable nodes could take if nothing at all ran on them.
-std::int64_t Explainer::FitEver(ShapeId id) const {
-  const auto& nodes = cluster_.nodes();
+// The level at which all workers of the piece must be together; kNone: at none.
+LevelId Explainer::RequiredLevel(const Piece& piece) const {
+  std::uint32_t group = piece.group == kNone ? job_.workers[piece.workers[0]].group : piece.group;
+  while (group != kNone && job_.groups[group].wish.require == kNone) {
+    group = job_.groups[group].parent;
+  }
+  return group == kNone ? kNone : job_.groups[group].wish.require;
+}
+
+// How many such workers fit: anywhere, or where they must be together in the best domain.
+std::int64_t Explainer::Fit(ShapeId id, LevelId level_id, Mode mode) const {
+  if (level_id == kNone) return cluster_.shapes().Slots(id, mode);
+  const Level& level = cluster_.topology().level(level_id);
   const Shape& shape = cluster_.shapes()[id];
   const auto& gpu = shape.spec.request.gpu;
-  std::int64_t sum = 0;
-  for (BankId b = 0; b < nodes.bank_count(); ++b) {
-    const Bank& bank = nodes.bank(b);
-    const NodeState& node = nodes.node(bank.node);
-    const bool gpus = gpu.kind != model::GpuKind::kNone;
-    if (!node.Usable() || !shape.allowed[b]) continue;
-    if (gpus && (bank.type == kNone || shape.type_rank[bank.type] == kNone)) continue;
-    if (gpus && cluster_.shapes().UnitsOn(shape, bank) > bank.memory) continue;
-    std::int64_t slots = node.max_workers;
-    if (gpus) slots = std::min<std::int64_t>(slots, std::popcount(bank.mask) / gpu.devices);
-    if (gpus && shape.spec.same_device && gpu.kind != model::GpuKind::kWhole) slots = why_.workers;
-    for (std::size_t d = 0; d < nodes.host_dims(); ++d) {
-      if (shape.host[d] > 0) slots = std::min(slots, node.capacity[d] / shape.host[d]);
+  std::int64_t most = 0;
+  for (DomainId d = 0; d < level.domains.size(); ++d) {
+    if (!level.below_node) {
+      most = std::max(most, cluster_.shapes().SlotsIn(id, level_id, d, mode));
+      continue;
     }
-    sum += slots;
+    const auto devices = level.domains[d].devices;
+    const BankId bank = cluster_.nodes().BankOfDevices(level.domains[d].nodes[0], devices);
+    std::int64_t slots = cluster_.shapes().SlotsOn(shape, bank, mode);
+    if (gpu.kind == model::GpuKind::kWhole && gpu.devices > 0) {
+      const auto open = cluster_.nodes().bank(bank).unoccupied[static_cast<std::size_t>(mode)];
+      slots = std::min<std::int64_t>(slots, std::popcount(open & devices) / gpu.devices);
+    }
+    most = std::max(most, slots);
   }
-  return sum;
+  return most;
+}
+
+// How many workers the bank could take of those GPUs if nothing ran on its node.
+std::int64_t Explainer::SlotsEver(const Shape& shape, BankId b, std::uint64_t devices) const {
+  const auto& nodes = cluster_.nodes();
+  const auto& gpu = shape.spec.request.gpu;
+  const Bank& bank = nodes.bank(b);
+  const NodeState& node = nodes.node(bank.node);
+  const bool gpus = gpu.kind != model::GpuKind::kNone;
+  if (!node.Usable() || !shape.allowed[b]) return 0;
+  if (gpus && (bank.type == kNone || shape.type_rank[bank.type] == kNone)) return 0;
+  if (gpus && cluster_.shapes().UnitsOn(shape, bank) > bank.memory) return 0;
+  std::int64_t slots = node.max_workers;
+  if (gpus) slots = std::min<std::int64_t>(slots, std::popcount(bank.mask & devices) / gpu.devices);
+  if (gpus && shape.spec.same_device && gpu.kind != model::GpuKind::kWhole) slots = why_.workers;
+  for (std::size_t d = 0; d < nodes.host_dims(); ++d) {
+    if (shape.host[d] > 0) slots = std::min(slots, node.capacity[d] / shape.host[d]);
+  }
+  return slots;
+}
+
+std::int64_t Explainer::FitEver(ShapeId id, LevelId level) const {
+  const auto& nodes = cluster_.nodes();
+  const Shape& shape = cluster_.shapes()[id];
+  const auto on_node = [&](NodeId node, std::uint64_t devices) {
+    std::int64_t sum = 0;
+    const NodeState& state = nodes.node(node);
+    for (BankId b = state.first_bank; b < state.first_bank + state.bank_count; ++b) {
+      sum += SlotsEver(shape, b, devices);
+    }
+    return sum;
+  };
+  std::int64_t all = 0, most = 0;
+  if (level == kNone) {
+    for (NodeId node = 0; node < nodes.size(); ++node) all += on_node(node, ~0ULL);
+    return all;
+  }
+  for (const auto& domain : cluster_.topology().level(level).domains) {
+    all = 0;
+    for (const NodeId node : domain.nodes) all += on_node(node, domain.devices);
+    most = std::max(most, all);
+  }
+  return most;
 }
 
 void Explainer::LookAtNodes(ShapeId id) {
@@ -241,9 +297,10 @@ Explanation Explainer::Run() {
     piece = pieces[0];
     shape = job_.workers[piece.workers[0]].shape;
     why_.workers = static_cast<std::int64_t>(piece.workers.size());
-    why_.fit_now = cluster_.shapes().Slots(shape, Mode::kFree);
-    why_.fit_empty = cluster_.shapes().Slots(shape, Mode::kEmptied);
-    why_.fit_ever = FitEver(shape);
+    const LevelId level = RequiredLevel(piece);
+    why_.fit_now = Fit(shape, level, Mode::kFree);
+    why_.fit_empty = Fit(shape, level, Mode::kEmptied);
+    why_.fit_ever = FitEver(shape, level);
     LookAtNodes(shape);
   }
   why_.gate = FindGate(piece);

@@ -55,7 +55,7 @@ struct Explanation {
   JobId job = kNone;
   model::Gate gate = model::Gate::kNotConsidered;
   std::int64_t workers = 0;                    // that would start together
-  std::int64_t fit_now = 0;                    // of them, by room alone
+  std::int64_t fit_now = 0;                    // of them, by room alone (in the best domain)
   std::int64_t fit_empty = 0;                  // if every preemptible worker left
   std::int64_t fit_ever = 0;                   // if nothing ran here at all
   std::array<std::int64_t, kFilters> nodes{};  // by the filter that rejects them; kFits: none does

@@ -204,14 +204,8 @@ void Search::Take(const VictimUnit& unit, Rule rule, const std::vector<WorkerRef
   taken.unit = unit;
   taken.rule = rule;
   for (const auto& ref : workers) {
-    const Place place = cluster_.worker(ref).place;
-    taken.before.emplace_back(ref, place);
-    Place to;
-    if (!place.fresh) {
-      to.left_bank = place.bank;
-      to.left_devices = place.devices;
-    }
-    cluster_.Move(ref, to);
+    taken.before.emplace_back(ref, cluster_.worker(ref).place);
+    cluster_.Leave(ref);
   }
   taken_.push_back(std::move(taken));
 }

@@ -92,10 +92,11 @@ class Bench {
  private:
   void Build(std::vector<model::Queue> queues, const std::vector<std::string>& types);
   void Run(JobId job, const model::Job& spec, NodeId node, std::uint64_t devices);
-  model::Plan Cycle(BenchResult& out, std::vector<double>& samples);
+  model::Plan Cycle(BenchResult& out, std::vector<double>& samples,
+                    const std::function<void()>& event = {});
   void Sum(BenchResult& out);
-  void AddRandomJob(const std::vector<std::string>& leaves);
-  void RandomEvent(const std::vector<std::string>& leaves);
+  model::Job DrawJob(const std::vector<std::string>& leaves);
+  std::function<void()> DrawEvent(const std::vector<std::string>& leaves);
   void LetLeave(const model::Plan& plan);
 
   Clock& clock_;
@@ -130,8 +131,11 @@ void Bench::Run(JobId job, const model::Job& spec, NodeId node, std::uint64_t de
   }
 }
 
-model::Plan Bench::Cycle(BenchResult& out, std::vector<double>& samples) {
+// Applies the event, if there is one, and runs the cycle that answers it.
+model::Plan Bench::Cycle(BenchResult& out, std::vector<double>& samples,
+                         const std::function<void()>& event) {
   const auto begin = clock_.MonotonicNs();
+  if (event) event();
   model::Plan plan = scheduler_->Cycle(now_ms_);
   const auto end = clock_.MonotonicNs();
   samples.push_back(static_cast<double>(end - begin) / 1e6);
@@ -239,7 +243,7 @@ void Bench::Verdict(BenchResult& out) {
   Sum(out);
 }
 
-void Bench::AddRandomJob(const std::vector<std::string>& leaves) {
+model::Job Bench::DrawJob(const std::vector<std::string>& leaves) {
   const std::vector<std::string> types = {"A100", "H100", "H200"};
   const auto& queue = leaves[static_cast<std::size_t>(
       random_.Between(0, static_cast<std::int64_t>(leaves.size()) - 1))];
@@ -261,30 +265,34 @@ void Bench::AddRandomJob(const std::vector<std::string>& leaves) {
   if (random_.Chance(30)) {
     job.roles[0].gpu_types = {types[static_cast<std::size_t>(random_.Between(0, 2))]};
   }
-  Must(cluster_->AddJob(job, now_ms_));
+  return job;
 }
 
-void Bench::RandomEvent(const std::vector<std::string>& leaves) {
+// A submitted or finished job, a node that goes down or comes up.
+std::function<void()> Bench::DrawEvent(const std::vector<std::string>& leaves) {
   const auto dice = random_.Between(1, 100);
   if (dice <= 45) {
-    AddRandomJob(leaves);
-  } else if (dice <= 90) {
-    for (int tries = 0; tries < 10'000; ++tries) {
-      const auto id = static_cast<JobId>(
-          random_.Between(0, static_cast<std::int64_t>(cluster_->job_slots()) - 1));
-      if (!cluster_->job(id).present || cluster_->job(id).active == 0) continue;
-      cluster_->RemoveJob(id);
-      return;
-    }
-  } else if (dice <= 95 || down_.empty()) {
-    const auto node = static_cast<NodeId>(random_.Between(0, nodes_ - 1));
-    if (!cluster_->nodes().node(node).up) return;
-    cluster_->SetNodeUp(node, false);
-    down_.push_back(node);
-  } else {
-    cluster_->SetNodeUp(down_.back(), true);
-    down_.pop_back();
+    return [this, job = DrawJob(leaves)] { Must(cluster_->AddJob(job, now_ms_)); };
   }
+  if (dice <= 90) {
+    JobId id = 0;
+    do {
+      const auto slots = static_cast<std::int64_t>(cluster_->job_slots());
+      id = static_cast<JobId>(random_.Between(0, slots - 1));
+    } while (!cluster_->job(id).present || cluster_->job(id).active == 0);
+    return [this, id] { cluster_->RemoveJob(id); };
+  }
+  if (dice > 95 && !down_.empty()) {
+    const NodeId node = down_.back();
+    down_.pop_back();
+    return [this, node] { cluster_->SetNodeUp(node, true); };
+  }
+  NodeId node = 0;
+  do {
+    node = static_cast<NodeId>(random_.Between(0, nodes_ - 1));
+  } while (!cluster_->nodes().node(node).up);
+  down_.push_back(node);
+  return [this, node] { cluster_->SetNodeUp(node, false); };
 }
 
 void Bench::Huge(BenchResult& out) {
@@ -303,12 +311,12 @@ void Bench::Huge(BenchResult& out) {
     }
   }
   Build(std::move(queues), {"A100", "H100", "H200"});
-  for (std::int64_t i = 0; i < nodes_ * 10; ++i) AddRandomJob(leaves);
+  for (std::int64_t i = 0; i < nodes_ * 10; ++i) Must(cluster_->AddJob(DrawJob(leaves), now_ms_));
   LetLeave(Cycle(out, out.wall_ms));
   for (int i = 0; i < 1000; ++i) {
     now_ms_ += 1000;
-    RandomEvent(leaves);
-    LetLeave(Cycle(out, out.event_ms));
+    const auto event = DrawEvent(leaves);
+    LetLeave(Cycle(out, out.event_ms, event));
   }
   Sum(out);
 }
@@ -333,6 +341,7 @@ const std::map<std::string, Shape>& Shapes() {
 std::vector<std::string> BenchShapes() {
   std::vector<std::string> names;
   for (const auto& [name, shape] : Shapes()) names.push_back(name);
+  names.emplace_back(kGrowth);
   return names;
 }
 
@@ -356,6 +365,17 @@ Result<BenchResult> RunEngineBench(const BenchOptions& options, Clock& clock) {
     (bench.*found->second.run)(out);
   }
   out.peak_rss_mb = static_cast<double>(PeakResidentKib()) / 1024;
+  return out;
+}
+
+Result<std::vector<BenchResult>> RunGrowth(const BenchOptions& options, Clock& clock) {
+  std::vector<BenchResult> out;
+  for (const std::int64_t nodes : {100, 1'000, 10'000, 100'000}) {
+    const int runs = options.runs != 0 ? options.runs : nodes > 10'000 ? 1 : 5;
+    auto result = RunEngineBench({"fill", nodes, runs, options.seed}, clock);
+    if (!result) return tl::unexpected(result.error());
+    out.push_back(std::move(*result));
+  }
   return out;
 }
 

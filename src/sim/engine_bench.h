@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -37,8 +38,12 @@ struct BenchResult {
   double peak_rss_mb = 0;
 };
 
+inline constexpr std::string_view kGrowth = "growth";  // a shape that has its own function
+
 std::vector<std::string> BenchShapes();
 Result<BenchResult> RunEngineBench(const BenchOptions& options, Clock& clock);
+// `fill` on 100, 1,000, 10,000 and 100,000 nodes: what a decision costs as the cluster grows.
+Result<std::vector<BenchResult>> RunGrowth(const BenchOptions& options, Clock& clock);
 
 double Median(std::vector<double> values);
 double Percentile(std::vector<double> values, int percent);  // nearest rank
