@@ -332,7 +332,7 @@ const std::map<std::string, Shape>& Shapes() {
                                                       {"gang", {512, 15, &Bench::Gang}},
                                                       {"reclaim", {500, 7, &Bench::Reclaim}},
                                                       {"verdict", {500, 15, &Bench::Verdict}},
-                                                      {"huge", {10'000, 3, &Bench::Huge}}};
+                                                      {"huge", {10'000, 5, &Bench::Huge}}};
   return shapes;
 }
 
