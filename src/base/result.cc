@@ -24,7 +24,17 @@ int ExitStatus(ErrorCode code) {
 }
 
 std::string Describe(const Error& error) {
-  return error.hint.empty() ? error.message : error.message + " (" + error.hint + ")";
+  std::string out;
+  for (const char c :
+       error.hint.empty() ? error.message : error.message + " (" + error.hint + ")") {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f) {
+      out += c;
+    } else {
+      out += c == '\n' ? "\n" : "?";  // what a file holds never reaches the terminal as a command
+    }
+  }
+  return out;
 }
 
 }  // namespace muster

@@ -38,7 +38,7 @@ inline tl::unexpected<Error> Fail(ErrorCode code, std::string message, std::stri
 // The status with which a program ends that could not go on because of this error.
 int ExitStatus(ErrorCode code);
 
-// "cannot open a.yaml: no such file (check the path)".
+// "cannot open a.yaml: no such file (check the path)", without control characters.
 std::string Describe(const Error& error);
 
 }  // namespace muster

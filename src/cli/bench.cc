@@ -55,6 +55,10 @@ int RunGrowth(int runs, bool as_json) {
 }  // namespace
 
 int RunBenchEngine(const std::string& shape, std::int64_t nodes, int runs, bool as_json) {
+  if (shape == sim::kGrowth && nodes != 0) {
+    return Complain(
+        {ErrorCode::kUsage, "growth has its own numbers of nodes", "leave --nodes out"});
+  }
   if (shape == sim::kGrowth) return RunGrowth(runs, as_json);
   SystemClock clock;
   const auto result = sim::RunEngineBench({shape, nodes, runs, 1}, clock);

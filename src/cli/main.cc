@@ -1,5 +1,6 @@
 // `muster`: reads the command line and calls what was asked for. No logic of its own.
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -13,11 +14,33 @@ namespace {
 
 constexpr int kUsageStatus = 2;
 
+// The first word that should be a command and is not, with those that are; empty: there is none.
+std::string UnknownCommand(const CLI::App& app, int argc, char** argv) {
+  const CLI::App* at = &app;
+  for (int i = 1; i < argc && argv[i][0] != '-'; ++i) {
+    const CLI::App* next = nullptr;
+    std::string known;
+    for (const CLI::App* command : at->get_subcommands({})) {
+      if (command->get_name() == argv[i]) next = command;
+      known += (known.empty() ? "" : ", ") + command->get_name();
+    }
+    if (known.empty()) return "";
+    if (next == nullptr)
+      return "no command \"" + std::string(argv[i]) + "\" (one of " + known + ")";
+    at = next;
+  }
+  return "";
+}
+
+// What was printed has arrived; a full disk or a closed pipe is no success.
+bool OutputArrived() { return std::cout.flush().good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
+
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app{"Muster: every GPU of an organisation as one shared pool"};
   app.require_subcommand(1);
+  app.set_version_flag("--version", "muster " MUSTER_VERSION);
   int status = 0;
   std::string format = "table";
   std::vector<std::string> paths;
@@ -65,10 +88,18 @@ int main(int argc, char** argv) {
     status = muster::cli::RunValidate(paths, kind, {std::cin, std::cout, std::cerr});
   });
 
+  if (const auto unknown = UnknownCommand(app, argc, argv); !unknown.empty()) {
+    std::cerr << "muster: " << unknown << "\n";
+    return kUsageStatus;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kUsageStatus;
+  }
+  if (!OutputArrived()) {
+    std::cerr << "muster: the output could not be written\n";
+    return 1;
   }
   return status;
 }

@@ -30,11 +30,6 @@ json ToJson(const sim::ScenarioResult& result) {
           {"rounds", rounds}};
 }
 
-int Complain(const Error& error) {
-  std::fprintf(stderr, "muster: %s\n", Describe(error).c_str());
-  return ExitStatus(error.code);
-}
-
 class Report {
  public:
   void Add(const std::string& id, bool passed, const std::vector<std::string>& differences,
@@ -46,6 +41,12 @@ class Report {
     for (const auto& difference : differences) failures_ += "  " + difference + "\n";
   }
 
+  // A file that could not be run; the others are run all the same.
+  void AddError(const Error& error) {
+    std::fprintf(stderr, "muster: %s\n", Describe(error).c_str());
+    if (status_ == 0) status_ = ExitStatus(error.code);
+  }
+
   int Print(bool as_json) const {
     if (as_json) {
       const json out = {{"passed", passed_}, {"failed", failed_}, {"results", results_}};
@@ -53,12 +54,14 @@ class Report {
     } else {
       std::printf("%s%d passed, %d failed\n", failures_.c_str(), passed_, failed_);
     }
+    if (status_ != 0) return status_;
     return failed_ == 0 ? 0 : 1;
   }
 
  private:
   int passed_ = 0;
   int failed_ = 0;
+  int status_ = 0;  // of the first error
   std::string failures_;
   json results_ = json::array();
 };
@@ -89,19 +92,37 @@ Result<void> RunCorpusFile(const std::string& path, Report& report) {
     report.Add(result.id, result.passed(), result.differences,
                {{"id", result.id}, {"passed", result.passed()}, {"shares", result.shares}});
   }
+  if (file->scenarios.empty() && file->cases.empty()) {
+    return Fail(ErrorCode::kInvalid, path + " holds neither scenarios nor cases");
+  }
   return {};
+}
+
+Result<void> RunFile(const std::string& path, Report& report) {
+  const auto extension = std::filesystem::path(path).extension();
+  if (extension == sim::kCaseExtension) return RunCaseFile(path, report);
+  if (extension == ".json") return RunCorpusFile(path, report);
+  return Fail(ErrorCode::kInvalid, "\"" + path + "\" is no scenario file",
+              "scenario files end in .case or .json");
 }
 
 }  // namespace
 
 int RunScenarios(const std::vector<std::string>& paths, bool as_json) {
-  const auto files = sim::ListFiles(paths, {".json", sim::kCaseExtension});
-  if (!files) return Complain(files.error());
   Report report;
-  for (const auto& path : *files) {
-    const bool is_case = std::filesystem::path(path).extension() == sim::kCaseExtension;
-    const auto run = is_case ? RunCaseFile(path, report) : RunCorpusFile(path, report);
-    if (!run) return Complain(run.error());
+  for (const auto& path : paths) {
+    const auto files = sim::ListFiles({path}, {".json", sim::kCaseExtension});
+    if (!files) {
+      report.AddError(files.error());
+      continue;
+    }
+    if (files->empty()) {
+      report.AddError({ErrorCode::kNotFound, "no scenario in \"" + path + "\"",
+                       "scenario files end in .case or .json; folders below are not searched"});
+    }
+    for (const auto& file : *files) {
+      if (const auto run = RunFile(file, report); !run) report.AddError(run.error());
+    }
   }
   return report.Print(as_json);
 }

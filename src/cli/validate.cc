@@ -1,14 +1,12 @@
 #include "cli/validate.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <istream>
 #include <iterator>
 #include <ostream>
 #include <string_view>
 
+#include "base/files.h"
 #include "base/result.h"
 #include "model/document_writer.h"
 #include "model/spec_codec.h"
@@ -27,30 +25,9 @@ struct Checked {
   std::string text;
 };
 
-// One byte more than the limit is enough to see that a file is too large.
-std::string ReadBounded(std::istream& in) {
-  std::string text;
-  std::string block(std::size_t{64} << 10, '\0');
-  while (in && text.size() <= model::kMaxDocumentBytes) {
-    in.read(block.data(), static_cast<std::streamsize>(block.size()));
-    text.append(block, 0, static_cast<std::size_t>(in.gcount()));
-  }
-  return text;
-}
-
-Result<std::string> ReadFile(const std::string& file, std::istream& in) {
-  if (file == "-") return ReadBounded(in);
-  errno = 0;
-  std::ifstream stream(file, std::ios::binary);
-  std::string text;
-  if (stream) {
-    text = ReadBounded(stream);
-    if (!stream.bad()) return text;
-  }
-  const int reason = errno;
-  const auto code =
-      reason == ENOENT || reason == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kDenied;
-  return Fail(code, "cannot read " + file + ": " + std::strerror(reason), "check the path");
+Result<std::string> Read(const std::string& file, std::istream& in) {
+  if (file == "-") return ReadStream(in, model::kMaxDocumentBytes);
+  return ReadFile(file, model::kMaxDocumentBytes);
 }
 
 Checked Check(const std::string& file, std::string text) {
@@ -140,16 +117,17 @@ void PrintJson(const std::vector<Checked>& files, std::ostream& out) {
 int RunValidate(const std::vector<std::string>& files, ValidateFormat format,
                 ValidateStreams streams) {
   std::vector<Checked> checked;
-  bool missing = false, denied = false, invalid = false;
+  int status = 0;
   for (const auto& file : files) {
-    auto text = ReadFile(file, streams.in);
+    auto text = Read(file, streams.in);
     if (text) {
       checked.push_back(Check(file, std::move(*text)));
-      invalid = invalid || !checked.back().valid;
+      if (!checked.back().valid && status == 0) status = ExitStatus(ErrorCode::kInvalid);
       continue;
     }
-    (text.error().code == ErrorCode::kNotFound ? missing : denied) = true;
-    streams.err << "error: " << Describe(text.error()) << '\n';
+    // A file that cannot be read is worse than one that can and is wrong.
+    if (status != ExitStatus(ErrorCode::kNotFound)) status = ExitStatus(text.error().code);
+    streams.err << "muster: " << Describe(text.error()) << '\n';
     Checked unread;
     unread.file = file;
     unread.problems.push_back({{0, 0}, model::Severity::kError, text.error().message, {}});
@@ -160,9 +138,7 @@ int RunValidate(const std::vector<std::string>& files, ValidateFormat format,
   } else {
     PrintTable(checked, streams.out);
   }
-  if (missing) return ExitStatus(ErrorCode::kNotFound);
-  if (denied) return ExitStatus(ErrorCode::kDenied);
-  return invalid ? ExitStatus(ErrorCode::kInvalid) : 0;
+  return status;
 }
 
 }  // namespace muster::cli

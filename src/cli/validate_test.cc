@@ -102,11 +102,11 @@ TEST(Validate, WarningsLeaveAFileValid) {
 TEST(Validate, AMissingFileIsTheStatusAndTheOthersAreStillChecked) {
   const auto outcome = Validate({"no-such-file.yaml", "-"}, "queues: [{name: a}]");
   EXPECT_EQ(outcome.status, 3);
-  EXPECT_NE(outcome.err.find("cannot read no-such-file.yaml"), std::string::npos);
+  EXPECT_NE(outcome.err.find("cannot read \"no-such-file.yaml\""), std::string::npos);
   EXPECT_NE(outcome.out.find("-: valid (queues)"), std::string::npos);
 }
 
-TEST(Validate, ADirectoryCannotBeRead) { EXPECT_EQ(Validate({MUSTER_SOURCE_DIR}).status, 4); }
+TEST(Validate, ADirectoryCannotBeRead) { EXPECT_EQ(Validate({MUSTER_SOURCE_DIR}).status, 5); }
 
 }  // namespace
 }  // namespace muster::cli

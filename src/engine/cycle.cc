@@ -1,21 +1,12 @@
 #include "engine/cycle.h"
 
 #include <algorithm>
-#include <array>
-#include <iterator>
-#include <map>
-#include <utility>
 
 #include "base/units.h"
-#include "engine/consolidation.h"
-#include "engine/lanes.h"
-#include "engine/placement.h"
-#include "engine/search.h"
+#include "engine/cycle_steps.h"
 
 namespace muster::engine {
 
-using model::Action;
-using model::ActionKind;
 using model::Gate;
 using model::Plan;
 using model::Rule;
@@ -23,94 +14,10 @@ using model::Rule;
 namespace {
 
 constexpr std::int64_t kBudgetPerChange = 4;      // what a placed worker adds to the search budget
-constexpr std::size_t kClaimersPerCycle = 4;      // queues that nothing happened to but hope again
-constexpr std::size_t kFewQueues = 64;            // all of them are looked at in every cycle
-constexpr std::size_t kConsolidatedPerCycle = 8;  // job classes likewise
-constexpr std::uint32_t kMostCutOffs = 6;         // that count: 2^6 cycles until the next try
-constexpr std::int64_t kLeastBudget = 400;        // of consolidation
+constexpr std::size_t kConsolidatedPerCycle = 8;  // job classes that are looked at
 constexpr int kWaves = 12;                        // rounds of a cycle that undoes its own starts
 
 }  // namespace
-
-class Scheduler::Steps {
- public:
-  explicit Steps(Cluster& cluster)
-      : cluster_(cluster),
-        placement_(cluster),
-        search_(cluster, placement_),
-        consolidation_(cluster, placement_),
-        lanes_(cluster) {
-    for (QueueId q = 1; q < cluster.queues().size(); ++q) {
-      const auto& spec = cluster.queues().spec(q);
-      min_runtimes_ |= spec.reclaim_min_runtime_ms > 0 || spec.preempt_min_runtime_ms > 0;
-    }
-  }
-
-  Plan Run(std::int64_t now_ms);
-
- private:
-  struct Cause {
-    JobId claimer = kNone;
-    Rule rule = Rule::kFreeCapacity;
-  };
-
-  void KeepPromises();
-  void Allocate();
-  bool AllocateNext(JobId job);
-  void Consolidate();
-  bool ConsolidateNext(JobId job);
-  void Claim(Step step);
-  bool ClaimNext(Step step, JobId job);
-  void ListClaimers(Step step);
-  bool ToBeTriedLater(Step step, const BucketHead& head);
-  void NoteOutcome(Step step, JobId job, Search::Outcome outcome);
-  bool VerdictMayAge(QueueId queue) const;
-  bool MayClaim(Step step, QueueId queue, const Vec& cost, std::int64_t priority) const;
-  bool TooYoung(const JobState& job) const {
-    return now_ms_ - job.submitted_ms < job.preemption_delay_ms;
-  }
-  bool WithinBounds(const JobState& job, const Piece& piece) const;
-  bool PlaceWithinBounds(const JobState& job, const Piece& piece, Mode mode);
-  bool RoomAfterMoves(const JobClass& job_class) const;
-  void Drain();
-  void EvictStale();
-  void Evict(const std::vector<WorkerRef>& workers, JobId claimer, Rule rule);
-  void RefreshTouched();
-  void Conclude();
-  void StartWhereRoomIsFree();
-  void TakeBackBrokenStarts();
-  void CountStarts();
-  void ConcludeStart(WorkerRef ref, const Place& before, const Place& now);
-  void ConcludeVictim(WorkerRef ref, const Place& before, const Place& now);
-
-  Cluster& cluster_;
-  Placement placement_;
-  Search search_;
-  Consolidation consolidation_;
-  Lanes lanes_;
-  std::int64_t now_ms_ = 0;
-  std::int64_t budget_ = 0;
-  Plan plan_;
-  std::vector<Piece> pieces_;
-  std::vector<QueueId> claimers_;
-  std::vector<QueueId> changed_;  // queues whose jobs changed since the last cycle
-  std::array<QueueId, 3> next_claimer_{};
-  ClassId next_class_ = 0;  // that consolidation looks at first
-  // A search that was cut off is tried again after 2, 4, 8, ... cycles.
-  struct CutOff {
-    std::uint32_t times = 0;  // in a row
-    std::int64_t until = 0;   // the cycle in which it is tried again
-  };
-  std::map<std::pair<std::uint32_t, Step>, CutOff> cut_off_;  // by bucket and step
-  std::int64_t cycle_ = 0;
-  std::vector<QueueId> undecided_;  // queues with a job that is to be looked at again later
-  bool min_runtimes_ = false;       // some queue protects its young jobs
-  std::map<WorkerRef, Cause> causes_;
-  std::vector<JobId> touched_;  // jobs whose place in the waiting index may have changed
-  std::vector<std::pair<WorkerRef, BankId>> hints_;
-  std::vector<std::pair<WorkerRef, Place>> changes_;
-  std::map<std::pair<JobId, std::uint32_t>, std::uint32_t> there_before_;  // by job and group
-};
 
 Scheduler::Scheduler(Cluster& cluster) : steps_(std::make_unique<Steps>(cluster)) {}
 Scheduler::~Scheduler() = default;
@@ -249,7 +156,7 @@ void Scheduler::Steps::Consolidate() {
   if (chosen.empty()) return;
   std::sort(chosen.begin(), chosen.end());
   lanes_.Open([&](ClassId id) { return std::binary_search(chosen.begin(), chosen.end(), id); });
-  std::int64_t budget = std::max(budget_ / 2, kLeastBudget);
+  std::int64_t budget = std::max(budget_ / 2, cluster_.policy().search_budget);
   while (const auto next = lanes_.Next()) {
     if (budget <= 0) {
       plan_.complete = false;
@@ -289,129 +196,6 @@ bool Scheduler::Steps::ConsolidateNext(JobId id) {
     for (const auto& ref : consolidation_.moved()) {
       causes_[ref] = {id, Rule::kConsolidate};
       touched_.push_back(ref.job);
-    }
-    return true;
-  }
-  return false;
-}
-
-// What a claimer's own queue must fulfil, whoever the victims are.
-bool Scheduler::Steps::MayClaim(Step step, QueueId id, const Vec& cost,
-                                std::int64_t priority) const {
-  if (step == Step::kPreempt) return cluster_.LowestVictimPriority(id) < priority;
-  const auto& queues = cluster_.queues();
-  const QueueState& queue = queues[id];
-  for (std::size_t d = 0; d < queues.dims(); ++d) {
-    if (queue.held[d] + cost[d] > queue.share[d]) return false;
-  }
-  return true;
-}
-
-// The queues in which somebody may claim something in this step: those that changed, and of the
-// others whose verdict is open as many as one cycle can afford, going round.
-void Scheduler::Steps::ListClaimers(Step step) {
-  claimers_.clear();
-  const auto& queues = cluster_.queues();
-  const auto may_claim = [&](QueueId q) {
-    const auto* priorities = cluster_.waiting().PrioritiesIn(q);
-    return cluster_.Unsettled(q, step) && priorities != nullptr && !priorities->empty() &&
-           MayClaim(step, q, Vec{}, -priorities->begin()->first);
-  };
-  std::copy_if(changed_.begin(), changed_.end(), std::back_inserter(claimers_), may_claim);
-  const auto changed = claimers_.size();
-  QueueId& next = next_claimer_[static_cast<std::size_t>(step)];
-  const auto count = static_cast<QueueId>(queues.size());
-  for (QueueId i = 0; i < count; ++i) {
-    const QueueId q = (next + i) % count;
-    if (q == 0 || !may_claim(q)) continue;
-    if (std::binary_search(changed_.begin(), changed_.end(), q)) continue;
-    if (queues.size() > kFewQueues && claimers_.size() - changed == kClaimersPerCycle) {
-      next = q;
-      plan_.complete = false;
-      break;
-    }
-    claimers_.push_back(q);
-  }
-}
-
-void Scheduler::Steps::Claim(Step step) {
-  ListClaimers(step);
-  if (claimers_.empty()) return;
-  lanes_.Open(claimers_, [&](const BucketHead& head) {
-    const JobClass& asks = cluster_.job_class(head.job_class);
-    return MayClaim(step, head.queue, asks.cost, -head.key.minus_priority) &&
-           cluster_.MayFit(head.job_class, Mode::kEmptied) && search_.MayHelp(step, head) &&
-           !ToBeTriedLater(step, head);
-  });
-  while (const auto next = lanes_.Next()) {
-    if (budget_ <= 0) {
-      plan_.complete = false;
-      break;
-    }
-    if (!cluster_.MayFit(next->job_class, Mode::kEmptied)) {
-      lanes_.SkipClass();
-    } else if (ClaimNext(step, next->job)) {
-      touched_.push_back(next->job);
-      lanes_.Served(cluster_.job(next->job));
-    } else {
-      lanes_.SkipJob();
-    }
-  }
-  for (const QueueId queue : claimers_) {
-    if (lanes_.Exhausted(queue) && !VerdictMayAge(queue)) cluster_.Settle(queue, step);
-  }
-  RefreshTouched();
-}
-
-bool Scheduler::Steps::ToBeTriedLater(Step step, const BucketHead& head) {
-  const auto found = cut_off_.find({head.bucket, step});
-  if (found == cut_off_.end() || found->second.until <= cycle_) return false;
-  if (!cluster_.policy().search_again_later) return false;
-  undecided_.push_back(head.queue);
-  plan_.complete = false;
-  return true;
-}
-
-void Scheduler::Steps::NoteOutcome(Step step, JobId job, Search::Outcome outcome) {
-  const std::pair key{cluster_.waiting().bucket_of(job), step};
-  if (outcome != Search::Outcome::kNotProven) {
-    cut_off_.erase(key);
-    return;
-  }
-  plan_.complete = false;
-  cluster_.SetGate(job, Gate::kNotProven);
-  CutOff& cut_off = cut_off_[key];
-  cut_off.times = std::min(cut_off.times + 1, kMostCutOffs);
-  cut_off.until = cycle_ + (std::int64_t{1} << cut_off.times);
-}
-
-// Verdicts that time or other queues alone can overturn are not kept.
-bool Scheduler::Steps::VerdictMayAge(QueueId queue) const {
-  return min_runtimes_ || cluster_.queues()[queue].limited ||
-         std::find(undecided_.begin(), undecided_.end(), queue) != undecided_.end();
-}
-
-bool Scheduler::Steps::ClaimNext(Step step, JobId id) {
-  placement_.NextPieces(id, pieces_);
-  const JobState& job = cluster_.job(id);
-  if (step == Step::kShrink && job.Satisfied()) return false;
-  if (TooYoung(job)) {
-    undecided_.push_back(job.queue);
-    return false;
-  }
-  for (const auto& piece : pieces_) {
-    if (!MayClaim(step, job.queue, piece.cost, job.priority)) continue;
-    // Room that victims of an earlier claim leave behind costs nobody anything.
-    if (WithinBounds(job, piece) && PlaceWithinBounds(job, piece, Mode::kFuture)) return true;
-    const auto outcome = search_.Run(step, piece, budget_);
-    NoteOutcome(step, id, outcome);
-    if (outcome != Search::Outcome::kFound) continue;
-    for (const auto& taken : search_.taken()) {
-      const Rule rule = step == Step::kShrink ? Rule::kShrink
-                        : taken.moved         ? Rule::kConsolidate
-                                              : taken.rule;
-      for (const auto& [ref, before] : taken.before) causes_[ref] = {id, rule};
-      touched_.push_back(taken.unit.job);
     }
     return true;
   }
@@ -475,138 +259,6 @@ void Scheduler::Steps::EvictStale() {
 void Scheduler::Steps::RefreshTouched() {
   for (const JobId job : touched_) cluster_.RefreshWaiting(job);
   touched_.clear();
-}
-
-// A piece that was promised room on which nobody stands any more (those who were to leave it had
-// only been placed in this very cycle) starts now, unless others of its job are on their way.
-void Scheduler::Steps::StartWhereRoomIsFree() {
-  std::map<JobId, bool> ready;
-  for (const auto& [ref, before] : changes_) {
-    if (!cluster_.worker(ref).place.promised) continue;
-    const auto [found, added] = ready.try_emplace(ref.job, true);
-    found->second &= before.state == WorkerState::kPending && cluster_.RoomIsFree(ref);
-  }
-  for (const auto& [ref, before] : changes_) {
-    Place place = cluster_.worker(ref).place;
-    if (!place.promised || !ready.at(ref.job)) continue;
-    place.promised = false;
-    cluster_.Move(ref, place);
-  }
-}
-
-// A job that others of its workers are leaving in this plan starts nobody unless it runs with whom
-// it then has: what was meant for it is given out again in the next cycle.
-void Scheduler::Steps::TakeBackBrokenStarts() {
-  std::map<JobId, std::vector<WorkerRef>> starts, absent;
-  for (const auto& [ref, before] : changes_) {
-    const Place& now = cluster_.worker(ref).place;
-    if (before.state == WorkerState::kRunning && now != before) {
-      absent[ref.job].push_back(ref);
-    } else if (now.Holds() && now.fresh) {
-      (now.promised ? absent : starts)[ref.job].push_back(ref);
-    }
-  }
-  for (const auto& [job, started] : starts) {
-    if (!absent.contains(job)) continue;
-    const auto mark = cluster_.mark();
-    for (const auto& ref : absent[job]) cluster_.Move(ref, Place{});
-    const bool runs = cluster_.job(job).Satisfied();
-    cluster_.RollbackTo(mark);
-    if (runs) continue;
-    for (const auto& ref : started) cluster_.Move(ref, Place{});
-  }
-}
-
-// How many workers of a leaf group were there before those that start now.
-void Scheduler::Steps::CountStarts() {
-  there_before_.clear();
-  for (const auto& [ref, before] : changes_) {
-    const Place& now = cluster_.worker(ref).place;
-    if (before.state == WorkerState::kRunning || now.state != WorkerState::kRunning) continue;
-    if (now.promised) continue;
-    const auto group = cluster_.worker(ref).group;
-    const auto active = cluster_.job(ref.job).groups[group].active;
-    --there_before_.try_emplace({ref.job, group}, active).first->second;
-  }
-}
-
-// Turns what was tried into what is: starts are started, victims are leaving, promises are hints.
-void Scheduler::Steps::Conclude() {
-  cluster_.ListChanges(changes_);
-  StartWhereRoomIsFree();
-  TakeBackBrokenStarts();
-  CountStarts();
-  for (const auto& [ref, before] : changes_) {
-    const Place now = cluster_.worker(ref).place;
-    if (now == before) continue;
-    touched_.push_back(ref.job);
-    if (before.state == WorkerState::kRunning) {
-      ConcludeVictim(ref, before, now);
-    } else if (now.state == WorkerState::kRunning) {
-      ConcludeStart(ref, before, now);
-    }
-  }
-  RefreshTouched();
-  if (!cluster_.policy().keep_promises) hints_.clear();
-  cluster_.SetHints(hints_);
-  cluster_.ForgetLog();
-  for (const auto& [ref, before] : changes_) {
-    const JobState& job = cluster_.job(ref.job);
-    if (job.stale_since_ms >= 0 && job.Satisfied()) cluster_.SetStaleSince(ref.job, -1);
-  }
-}
-
-void Scheduler::Steps::ConcludeStart(WorkerRef ref, const Place& before, const Place& now) {
-  const NodeId node = cluster_.nodes().bank(now.bank).node;
-  if (now.promised) {
-    plan_.promises.push_back({ref.job, ref.index, node});
-    hints_.emplace_back(ref, now.bank);
-    cluster_.Move(ref, before);
-    return;
-  }
-  Place started = now;
-  started.fresh = false;
-  cluster_.Move(ref, started);
-  cluster_.SetStarted(ref, now_ms_);
-  const auto group = cluster_.worker(ref).group;
-  auto& there = there_before_[{ref.job, group}];
-  const bool grows = there >= cluster_.job(ref.job).groups[group].minimum;
-  ++there;
-  Action action;
-  action.kind = grows ? ActionKind::kGrow : ActionKind::kStart;
-  action.job = ref.job;
-  action.worker = ref.index;
-  action.node = node;
-  action.devices = now.devices;
-  action.cause = ref.job;
-  plan_.actions.push_back(action);
-}
-
-void Scheduler::Steps::ConcludeVictim(WorkerRef ref, const Place& before, const Place& now) {
-  const JobState& job = cluster_.job(ref.job);
-  const Cause cause = causes_.at(ref);
-  Action action;
-  action.rule = cause.rule;
-  action.cause = cause.claimer;
-  action.job = ref.job;
-  action.worker = ref.index;
-  action.node = cluster_.nodes().bank(before.bank).node;
-  action.devices = before.devices;
-  if (now.promised) {
-    action.rule = Rule::kConsolidate;
-    action.kind = ActionKind::kMove;
-    action.to_node = cluster_.nodes().bank(now.bank).node;
-    hints_.emplace_back(ref, now.bank);
-  } else {
-    action.kind = job.Satisfied() ? ActionKind::kShrink : ActionKind::kPause;
-    const auto lost = cluster_.LostWorkMs(job, before.charge_milli, now_ms_);
-    action.lost_gpu_ms =
-        action.kind == ActionKind::kShrink ? std::min<std::int64_t>(lost, 0) : lost;
-  }
-  Place leaving = before;
-  leaving.state = WorkerState::kLeaving;
-  cluster_.Move(ref, leaving);
-  plan_.actions.push_back(action);
 }
 
 }  // namespace muster::engine

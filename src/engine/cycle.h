@@ -5,8 +5,8 @@
 // queue; drain nodes; evict gangs that stayed below their minimum. Each step serves queues in
 // QueueOrder and jobs in WaitKey order; a piece that cannot be served is skipped. On return the
 // Cluster has started what the plan starts and regards what the plan stops as leaving. With
-// unchanged facts the next plan is empty. The object holds working memory only: all state is the
-// Cluster's.
+// unchanged facts the next plan is empty. All facts are the Cluster's; the object only remembers
+// where its rounds stand: who was looked at last, and which searches were cut off.
 #pragma once
 
 #include <cstdint>

@@ -14,17 +14,17 @@ enum class GangPacking : std::uint8_t {
 };
 
 struct Policy {
-  bool shrink = true;                  // step 3: take elastic workers back before anything else
-  bool consolidate = true;             // step 4
-  bool reclaim = true;                 // step 5
+  bool shrink = true;                  // elastic workers are taken back before anybody is stopped
+  bool consolidate = true;             // workers move so that somebody fits
+  bool reclaim = true;                 // a queue takes back what it is entitled to
   bool reclaim_in_proportion = true;   // above its quota nobody reclaims what costs fairness more
   bool reclaim_by_resource = true;     // only from who holds too much of what the claimer asks for
-  bool preempt = true;                 // step 5
-  bool evict_stale = true;             // step 8
+  bool preempt = true;                 // higher priority in the same queue goes first
+  bool evict_stale = true;             // a gang below its minimum gives up after its grace
   bool victims_may_move = true;        // a victim that fits elsewhere is moved, not paused
   bool compare_lost_work = true;       // victims by lost GPU-seconds where known on both sides
   bool share_by_fragmentation = true;  // shares go where they strand the least (FGD)
-  bool grow = true;                    // step 6: elastic workers above the minimum start
+  bool grow = true;                    // elastic workers above the minimum start
   bool keep_promises = true;           // room that victims were asked to leave goes to its claimer
   bool gpu_type_wishes = true;         // roles name GPU types in the order of preference
   bool quota_by_type = true;           // quotas, limits and weights of GPU types count

@@ -21,7 +21,7 @@
 namespace muster::model {
 
 inline constexpr std::int64_t kMostNodes = 1'000'000;
-inline constexpr std::int64_t kMostGpusPerNode = 1'024;
+inline constexpr std::int64_t kMostGpusPerNode = 64;
 inline constexpr std::int64_t kMostGpus = 10'000'000;
 
 struct ClusterFile {

@@ -47,7 +47,7 @@ TEST(ClusterCodec, AFileMayHoldPoolsTopologyAndQueues) {
 
 TEST(ClusterCodec, RefusesPoolsThatWouldFillTheMemoryWhenExpanded) {
   EXPECT_FALSE(DecodeCluster("pools: [{name: a, driver: simulated, nodes: [{count: 1000000, "
-                             "gpus: 1024}]}]")
+                             "gpus: 64}]}]")
                    .has_value());
   EXPECT_FALSE(DecodeCluster("pools: [{name: a, driver: simulated, nodes: [{count: 1000000}, "
                              "{count: 1}]}]")

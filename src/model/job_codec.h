@@ -24,7 +24,7 @@ inline constexpr std::string_view kOnlyRole = "worker";  // the role of the shor
 
 // Bounds of one job; they keep its sums inside 64 bits.
 inline constexpr std::int64_t kMostWorkers = 100'000;
-inline constexpr std::int64_t kMostGpusPerWorker = 1'024;
+inline constexpr std::int64_t kMostGpusPerWorker = 64;
 inline constexpr std::int64_t kMostMemoryPerWorker = std::int64_t{64} << 40;
 inline constexpr std::int64_t kMostArrayTasks = 1'000'000;
 inline constexpr std::int64_t kMostPriority = 1'000'000;

@@ -1,8 +1,7 @@
 // CaseParser, second half: the lines of the story.
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
+#include "base/files.h"
 #include "base/units.h"
 #include "model/vocabulary.h"
 #include "sim/case_parser.h"
@@ -172,12 +171,9 @@ void CaseParser::ParseExpectPlan(LineReader& line) {
 }
 
 Result<Case> ReadCaseFile(const std::string& path) {
-  std::ifstream in(path);
-  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  if (!in) {
-    return Fail(ErrorCode::kNotFound, "cannot read " + path, "check the path");
-  }
-  auto out = ParseCase(path, text);
+  const auto text = ReadFile(path);
+  if (!text) return tl::unexpected(text.error());
+  auto out = ParseCase(path, *text);
   if (out) out->id = std::filesystem::path(path).stem().string();
   return out;
 }

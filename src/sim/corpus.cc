@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "base/units.h"
 
 namespace muster::sim {
@@ -249,12 +249,16 @@ std::string Name(TaskState state) {
 }
 
 Result<CorpusFile> ReadCorpusFile(const std::string& path) {
-  std::ifstream in(path);
-  if (!in) return Fail(ErrorCode::kNotFound, "cannot open " + path, "check the path");
+  const auto text = ReadFile(path);
+  if (!text) return tl::unexpected(text.error());
+  return ParseCorpus(path, *text);
+}
+
+Result<CorpusFile> ParseCorpus(const std::string& path, std::string_view text) {
   CorpusFile out;
   std::string at;
   try {
-    const json document = json::parse(in);
+    const json document = json::parse(text);
     for (const auto& scenario : document.value("scenarios", json::array())) {
       at = scenario.value("id", "");
       out.scenarios.push_back(ReadScenario(scenario));
@@ -264,7 +268,9 @@ Result<CorpusFile> ReadCorpusFile(const std::string& path) {
       out.cases.push_back(ReadCase(share));
     }
   } catch (const std::exception& error) {
-    return Fail(ErrorCode::kInvalid, path + (at.empty() ? "" : ", " + at) + ": " + error.what(),
+    std::string what = error.what();
+    if (what.starts_with('[')) what.erase(0, what.find("] ") + 2);  // the library's own numbering
+    return Fail(ErrorCode::kInvalid, path + (at.empty() ? "" : ", " + at) + ": " + what,
                 "the file does not follow the schema of the corpus");
   }
   return out;
@@ -284,7 +290,7 @@ Result<std::vector<std::string>> ListFiles(const std::vector<std::string>& paths
       for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
         if (entry.path().extension() == extension) found.push_back(entry.path().string());
       }
-      if (error) return Fail(ErrorCode::kNotFound, "cannot read " + path + ": " + error.message());
+      if (error) return tl::unexpected(PathError(path, error.value()));
       std::sort(found.begin(), found.end());
       files.insert(files.end(), found.begin(), found.end());
     }

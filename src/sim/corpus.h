@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -96,6 +97,7 @@ struct CorpusFile {
 };
 
 Result<CorpusFile> ReadCorpusFile(const std::string& path);
+Result<CorpusFile> ParseCorpus(const std::string& path, std::string_view text);
 // Files as they are; of a folder the files of each ending in turn, sorted by name.
 Result<std::vector<std::string>> ListFiles(const std::vector<std::string>& paths,
                                            const std::vector<std::string>& extensions);

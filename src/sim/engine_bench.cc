@@ -25,6 +25,8 @@ namespace {
 
 constexpr std::int64_t kGi = 1LL << 30;
 constexpr std::int64_t kStartMs = 1'000'000'000'000;
+constexpr std::int64_t kNodesPerZone = 2048;
+constexpr std::int64_t kEmptiable = 9;  // nodes of `verdict` without protected work; ten are needed
 
 model::Node MakeNode(std::int64_t index, const std::string& type) {
   model::Node node;
@@ -42,7 +44,7 @@ model::Node MakeNode(std::int64_t index, const std::string& type) {
   node.memory_bytes = 1024 * kGi;
   node.labels = {{"rack", "rack-" + std::to_string(index / 16)},
                  {"block", "block-" + std::to_string(index / 128)},
-                 {"zone", "zone-" + std::to_string(index / 2048)}};
+                 {"zone", "zone-" + std::to_string(index / kNodesPerZone)}};
   return node;
 }
 
@@ -225,7 +227,7 @@ void Bench::Verdict(BenchResult& out) {
         {"H100"});
   for (NodeId node = 0; node < nodes_; ++node) {
     for (int i = 0; i < 8; ++i) {
-      const bool guarded = i == 0 && node >= 9;  // nine nodes could be emptied, ten are needed
+      const bool guarded = i == 0 && node >= kEmptiable;
       auto job =
           MakeJob("run-" + std::to_string(next_job_++), guarded ? "fixed" : "crowd", 1, 1, 1);
       job.preemptible = !guarded;
@@ -239,7 +241,7 @@ void Bench::Verdict(BenchResult& out) {
   const auto why = engine::Explain(*cluster_, wanted, now_ms_);
   out.wall_ms.back() += static_cast<double>(clock_.MonotonicNs() - begin) / 1e6;
   MUSTER_CHECK(why.gate == model::Gate::kCapacity, "no room and nobody to ask");
-  MUSTER_CHECK(why.fit_empty == 9, "nine nodes could be emptied, not ten");
+  MUSTER_CHECK(why.fit_empty == kEmptiable, "nine nodes could be emptied, not ten");
   Sum(out);
 }
 
@@ -323,16 +325,19 @@ void Bench::Huge(BenchResult& out) {
 
 struct Shape {
   std::int64_t nodes;
+  std::int64_t least, most;  // numbers of nodes with which it is what it says
   int runs;
   void (Bench::*run)(BenchResult&);
 };
 
 const std::map<std::string, Shape>& Shapes() {
-  static const std::map<std::string, Shape> shapes = {{"fill", {500, 15, &Bench::Fill}},
-                                                      {"gang", {512, 15, &Bench::Gang}},
-                                                      {"reclaim", {500, 7, &Bench::Reclaim}},
-                                                      {"verdict", {500, 15, &Bench::Verdict}},
-                                                      {"huge", {10'000, 5, &Bench::Huge}}};
+  constexpr std::int64_t kMost = 1'000'000;
+  static const std::map<std::string, Shape> shapes = {
+      {"fill", {500, 1, kMost, 15, &Bench::Fill}},
+      {"gang", {512, 1, kNodesPerZone, 15, &Bench::Gang}},
+      {"reclaim", {500, 2, kMost, 7, &Bench::Reclaim}},
+      {"verdict", {500, kEmptiable + 1, kMost, 15, &Bench::Verdict}},
+      {"huge", {10'000, 1'000, kMost, 5, &Bench::Huge}}};
   return shapes;
 }
 
@@ -353,7 +358,12 @@ Result<BenchResult> RunEngineBench(const BenchOptions& options, Clock& clock) {
     return Fail(ErrorCode::kUsage, "no benchmark shape " + options.shape, "one of " + known);
   }
   BenchOptions chosen = options;
-  if (chosen.nodes == 0) chosen.nodes = found->second.nodes;
+  const Shape& shape = found->second;
+  if (chosen.nodes == 0) chosen.nodes = shape.nodes;
+  if (chosen.nodes < shape.least || chosen.nodes > shape.most) {
+    return Fail(ErrorCode::kUsage, options.shape + " cannot be built with that many nodes",
+                std::to_string(shape.least) + " to " + std::to_string(shape.most));
+  }
   if (chosen.runs == 0) chosen.runs = found->second.runs;
   BenchResult out;
   out.shape = options.shape;

@@ -1,0 +1,41 @@
+#include "base/files.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace muster {
+namespace {
+
+TEST(Files, ReadsAWholeFileByteForByte) {
+  const auto path = std::filesystem::path(testing::TempDir()) / "muster-files-test";
+  const std::string text = std::string("a\r\n\0b", 5) + std::string(100'000, 'x');
+  std::ofstream(path, std::ios::binary) << text;
+  const auto read = ReadFile(path.string());
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(*read, text);
+  std::filesystem::remove(path);
+}
+
+TEST(Files, TellsAMissingFileFromAFolder) {
+  const auto missing = ReadFile("/no/such/file");
+  ASSERT_FALSE(missing.has_value());
+  EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
+  const auto folder = ReadFile(testing::TempDir());
+  ASSERT_FALSE(folder.has_value());
+  EXPECT_EQ(folder.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(folder.error().hint, "name the files in it");
+  EXPECT_EQ(PathError("x", EACCES).code, ErrorCode::kDenied);
+}
+
+TEST(Files, StopsReadingBehindTheBound) {
+  std::istringstream in(std::string(1'000'000, 'x'));
+  const auto text = ReadStream(in, 1000);
+  EXPECT_GT(text.size(), 1000U);
+  EXPECT_LT(text.size(), 200'000U);
+}
+
+}  // namespace
+}  // namespace muster

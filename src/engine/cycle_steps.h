@@ -1,0 +1,102 @@
+// Scheduler::Steps: the steps of one scheduling cycle, and what they share.
+//
+// cycle.cc has the order of the steps, placing, moving, draining and stale gangs; cycle_claim.cc
+// the three steps that ask others to leave; cycle_conclude.cc turns what was tried into the plan.
+// Only these files include this one.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "engine/consolidation.h"
+#include "engine/cycle.h"
+#include "engine/lanes.h"
+#include "engine/placement.h"
+#include "engine/search.h"
+
+namespace muster::engine {
+
+class Scheduler::Steps {
+ public:
+  explicit Steps(Cluster& cluster)
+      : cluster_(cluster),
+        placement_(cluster),
+        search_(cluster, placement_),
+        consolidation_(cluster, placement_),
+        lanes_(cluster) {
+    for (QueueId q = 1; q < cluster.queues().size(); ++q) {
+      const auto& spec = cluster.queues().spec(q);
+      min_runtimes_ |= spec.reclaim_min_runtime_ms > 0 || spec.preempt_min_runtime_ms > 0;
+    }
+  }
+
+  model::Plan Run(std::int64_t now_ms);
+
+ private:
+  struct Cause {
+    JobId claimer = kNone;
+    model::Rule rule = model::Rule::kFreeCapacity;
+  };
+
+  void KeepPromises();
+  void Allocate();
+  bool AllocateNext(JobId job);
+  void Consolidate();
+  bool ConsolidateNext(JobId job);
+  void Claim(Step step);
+  bool ClaimNext(Step step, JobId job);
+  void ListClaimers(Step step);
+  bool ToBeTriedLater(Step step, const BucketHead& head);
+  void NoteOutcome(Step step, JobId job, Search::Outcome outcome);
+  bool VerdictMayAge(QueueId queue) const;
+  bool MayClaim(Step step, QueueId queue, const Vec& cost, std::int64_t priority) const;
+  bool TooYoung(const JobState& job) const {
+    return now_ms_ - job.submitted_ms < job.preemption_delay_ms;
+  }
+  bool WithinBounds(const JobState& job, const Piece& piece) const;
+  bool PlaceWithinBounds(const JobState& job, const Piece& piece, Mode mode);
+  bool RoomAfterMoves(const JobClass& job_class) const;
+  void Drain();
+  void EvictStale();
+  void Evict(const std::vector<WorkerRef>& workers, JobId claimer, model::Rule rule);
+  void RefreshTouched();
+  void Conclude();
+  void StartWhereRoomIsFree();
+  void TakeBackBrokenStarts();
+  void CountStarts();
+  void ConcludeStart(WorkerRef ref, const Place& before, const Place& now);
+  void ConcludeVictim(WorkerRef ref, const Place& before, const Place& now);
+
+  Cluster& cluster_;
+  Placement placement_;
+  Search search_;
+  Consolidation consolidation_;
+  Lanes lanes_;
+  std::int64_t now_ms_ = 0;
+  std::int64_t budget_ = 0;
+  model::Plan plan_;
+  std::vector<Piece> pieces_;
+  std::vector<QueueId> claimers_;
+  std::vector<QueueId> changed_;  // queues whose jobs changed since the last cycle
+  std::array<QueueId, 3> next_claimer_{};
+  ClassId next_class_ = 0;  // that consolidation looks at first
+  // A search that was cut off is tried again after 2, 4, 8, ... cycles.
+  struct CutOff {
+    std::uint32_t times = 0;  // in a row
+    std::int64_t until = 0;   // the cycle in which it is tried again
+  };
+  std::map<std::pair<std::uint32_t, Step>, CutOff> cut_off_;  // by bucket and step
+  std::int64_t cycle_ = 0;
+  std::vector<QueueId> undecided_;  // queues with a job that is to be looked at again later
+  bool min_runtimes_ = false;       // some queue protects its young jobs
+  std::map<WorkerRef, Cause> causes_;
+  std::vector<JobId> touched_;  // jobs whose place in the waiting index may have changed
+  std::vector<std::pair<WorkerRef, BankId>> hints_;
+  std::vector<std::pair<WorkerRef, Place>> changes_;
+  std::map<std::pair<JobId, std::uint32_t>, std::uint32_t> there_before_;  // by job and group
+};
+
+}  // namespace muster::engine
