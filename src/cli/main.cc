@@ -33,7 +33,9 @@ std::string UnknownCommand(const CLI::App& app, int argc, char** argv) {
 }
 
 // What was printed has arrived; a full disk or a closed pipe is no success.
-bool OutputArrived() { return std::cout.flush().good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
+bool OutputArrived() {
+  return std::cout.flush().good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+}
 
 }  // namespace
 

@@ -55,11 +55,19 @@ Result<NodeId> Cluster::AddNode(const model::Node& node) {
         queues_->FindDim(nodes_->type_name(static_cast<TypeId>(type_dims_.size()))));
   }
   shapes_->NodeAdded(id);
-  left_over_.resize(nodes_->bank_count(), 0);
-  for (std::uint32_t i = 0; i < nodes_->node(id).bank_count; ++i) {
-    came_free_.push_back(nodes_->node(id).first_bank + i);
-  }
+  left_over_.resize(nodes_->bank_count());
+  NodeReturns(id);
   return id;
+}
+
+void Cluster::NodeReturns(NodeId node) {
+  const NodeState& state = nodes_->node(node);
+  for (std::uint32_t i = 0; i < state.bank_count; ++i) came_free_.push_back(state.first_bank + i);
+}
+
+void Cluster::NodeLeaves(NodeId node) {
+  const NodeState& state = nodes_->node(node);
+  for (std::uint32_t i = 0; i < state.bank_count; ++i) left_over_[state.first_bank + i] = {};
 }
 
 void Cluster::SetNodeUp(NodeId node, bool up) {
@@ -72,19 +80,32 @@ void Cluster::SetNodeUp(NodeId node, bool up) {
     ForgetLog();
   }
   nodes_->SetUp(node, up);
-  if (up) came_free_.push_back(nodes_->node(node).first_bank);
+  if (up) {
+    NodeReturns(node);
+  } else {
+    NodeLeaves(node);
+  }
 }
 
 void Cluster::SetNodeCordoned(NodeId node, bool cordoned, bool draining) {
   if (!policy_.cordon) return;
   nodes_->SetCordoned(node, cordoned, draining);
-  if (!cordoned) came_free_.push_back(nodes_->node(node).first_bank);
+  if (cordoned) {
+    NodeLeaves(node);
+  } else {
+    NodeReturns(node);
+  }
   std::erase(draining_, node);
   if (draining) draining_.insert(std::lower_bound(draining_.begin(), draining_.end(), node), node);
 }
 
 void Cluster::SetHold(JobId job, bool on_hold) {
+  const auto add_requests = [&](int sign) {
+    for (const auto& worker : jobs_[job].workers) AddRequest(job, worker, sign);
+  };
+  add_requests(-1);
   jobs_[job].on_hold = on_hold;
+  add_requests(+1);
   RefreshWaiting(job);
 }
 
@@ -108,9 +129,14 @@ Result<void> Cluster::ReportWorker(WorkerRef ref, WorkerState state, NodeId node
   if (holds) {
     if (node >= nodes_->size()) return Fail(ErrorCode::kNotFound, "no such node");
     place.bank = nodes_->BankOfDevices(node, devices);
+    if ((devices & ~nodes_->bank(place.bank).mask) != 0) {
+      return Fail(ErrorCode::kInvalid, "node " + nodes_->spec(node).name + " has no such GPUs",
+                  "GPUs of one type, numbered from 0");
+    }
     place.devices = devices;
     place.charge_milli = shapes_->ChargeOn((*shapes_)[worker.shape], nodes_->bank(place.bank));
   }
+  if (worker.place.bank != kNone) came_free_.push_back(worker.place.bank);
   Move(ref, place);
   SetStarted(ref, started_ms);
   ForgetLog();
@@ -179,6 +205,9 @@ void Cluster::CountActive(JobState& job, std::uint32_t group, int sign) {
   while (before != state->Satisfied() && state->parent != kNone) {
     GroupState* parent = &job.groups[state->parent];
     before = parent->Satisfied();
+    const bool spare =
+        sign > 0 ? parent->satisfied >= parent->minimum : parent->satisfied > parent->minimum;
+    if (spare && job.preemptible) surplus_in_[job.queue] += sign;
     parent->satisfied = static_cast<std::uint32_t>(static_cast<int>(parent->satisfied) + sign);
     state = parent;
   }
@@ -272,6 +301,7 @@ void Cluster::Occupy(JobId id, const Worker& worker, BankId bank_id, std::uint64
 void Cluster::AddRequest(JobId id, const Worker& worker, int sign) {
   const Place& place = worker.place;
   if (place.state == WorkerState::kFailed || place.state == WorkerState::kSucceeded) return;
+  if (jobs_[id].on_hold && place.state == WorkerState::kPending) return;
   const auto index = static_cast<std::uint32_t>(&worker - jobs_[id].workers.data());
   const Vec cost = place.Holds() ? CostOf({id, index}) : (*shapes_)[worker.shape].request;
   queues_->AddRequest(jobs_[id].queue, cost, sign);
@@ -368,26 +398,28 @@ void Cluster::TakeChangedQueues(std::vector<QueueId>& out) {
 }
 
 // Grows with what a bank has left: GPUs and room on shared ones, or cores where there are no GPUs.
-std::uint32_t Cluster::LeftOver(BankId id) const {
+Cluster::Remainder Cluster::LeftOver(BankId id) const {
   const Bank& bank = nodes_->bank(id);
+  if (!nodes_->node(bank.node).Usable()) return {};
   const auto future = static_cast<std::size_t>(Mode::kFuture);
-  if (bank.type == kNone) {
-    const auto cores = nodes_->HostFree(bank.node, kHostCpu, Mode::kFuture) / kMilli;
-    return static_cast<std::uint32_t>(std::max<std::int64_t>(0, cores));
-  }
-  return 100 * static_cast<std::uint32_t>(std::popcount(bank.unoccupied[future])) +
-         NodeTable::RoomClass(bank.max_room[future], bank.memory);
+  Remainder left;
+  left.cores = nodes_->HostFree(bank.node, kHostCpu, Mode::kFuture);
+  left.memory = nodes_->HostFree(bank.node, kHostMemory, Mode::kFuture);
+  if (bank.type == kNone) return left;
+  left.gpus = 100 * std::popcount(bank.unoccupied[future]) +
+              NodeTable::RoomClass(bank.max_room[future], bank.memory);
+  return left;
 }
 
 void Cluster::Unsettle() {
   bool room = false;
   for (const BankId bank : came_free_) {
     const auto left = LeftOver(bank);
-    room |= left > left_over_[bank];
+    room |= left.Exceeds(left_over_[bank]);
     left_over_[bank] = left;
   }
   came_free_.clear();
-  bool victims = false;
+  bool victims = queues_->TakeSharesChanged();
   for (const QueueId q : queues_->widest_first()) {
     if (q == 0) continue;
     const QueueState& queue = (*queues_)[q];

@@ -108,7 +108,7 @@ class Cluster {
   }
   // Whether the queue or an ancestor was above its fair share at the last Unsettle().
   bool AboveShare(QueueId queue) const { return above_[queue] != 0; }
-  // Workers above their job's minimum that could be taken back.
+  // Workers and groups above their job's minimum that could be taken back.
   std::int64_t SurplusIn(QueueId queue) const { return surplus_in_[queue]; }
   // A queue for which a step looked for victims in vain keeps that verdict until its own jobs
   // change, room is left over, or new victims appear; a job class likewise for consolidation.
@@ -146,6 +146,11 @@ class Cluster {
       left_over_[bank] = LeftOver(bank);
   }
   void ForgetLog() { log_.clear(); }  // what was done stays done
+  void BeginCycle() {
+    ForgetLog();
+    ++cycles_;
+  }
+  std::uint64_t cycles() const { return cycles_; }  // so far
   void DivideShares();
   void RefreshWaiting(JobId job);  // puts the job where its state says it waits
   ClassId ClassOf(JobId job);      // of what it would ask for next
@@ -181,6 +186,7 @@ class Cluster {
   ShapeSpec SpecOf(const model::Job& job, const model::Role& role, QueueId queue) const;
   ClassId InternFresh(const JobState& job);
   ClassId InternExtra(ShapeId shape);
+  void AddClass(JobClass made);
   ModeSet ModesOf(const JobState& job, const Place& place) const;
   void ForEachNeed(const JobState& job, std::uint32_t group, JobClass& out) const;
   void AddRequest(JobId id, const Worker& worker, int sign);
@@ -193,6 +199,7 @@ class Cluster {
   std::vector<JobState> jobs_;
   std::vector<JobId> free_slots_;
   std::uint64_t next_sequence_ = 0;
+  std::uint64_t cycles_ = 0;
   std::map<std::string, JobId> job_by_name_;
   std::map<std::string, NodeId> node_by_name_;
   std::vector<std::vector<WorkerRef>> on_node_;
@@ -209,10 +216,21 @@ class Cluster {
   std::vector<std::uint8_t> above_;      // by queue: it or an ancestor was above its share
   std::vector<std::uint8_t> started_;    // by queue: something started since Unsettle()
   std::vector<bool> unsettled_classes_;
-  std::uint32_t LeftOver(BankId bank) const;
-  std::vector<std::uint32_t> left_over_;  // by bank: room that nobody took, as last seen
-  std::vector<QueueId> changed_queues_;   // since they were last taken
-  std::vector<BankId> came_free_;         // since the last cycle
+  // Room that nobody took.
+  struct Remainder {
+    std::int64_t gpus = 0;  // unoccupied ones times 100 and the class of the largest shared room
+    std::int64_t cores = 0;
+    std::int64_t memory = 0;
+    bool Exceeds(const Remainder& other) const {
+      return gpus > other.gpus || cores > other.cores || memory > other.memory;
+    }
+  };
+  Remainder LeftOver(BankId bank) const;
+  void NodeReturns(NodeId node);
+  void NodeLeaves(NodeId node);
+  std::vector<Remainder> left_over_;     // by bank, as last seen
+  std::vector<QueueId> changed_queues_;  // since they were last taken
+  std::vector<BankId> came_free_;        // since the last cycle
   std::vector<JobId> broken_;
   std::vector<NodeId> draining_;
   std::vector<WorkerRef> hinted_;

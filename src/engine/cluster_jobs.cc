@@ -105,6 +105,7 @@ Result<JobId> Cluster::AddJob(const model::Job& job, std::int64_t submitted_ms) 
   JobState state;
   state.name = job.name;
   state.sequence = next_sequence_++;
+  state.added_in = cycles_;
   state.queue = queue;
   state.priority = job.priority;
   const bool fixed_build = job.kind == model::JobKind::kBuild && policy_.fixed_builds;
@@ -222,9 +223,14 @@ ClassId Cluster::InternFresh(const JobState& job) {
       const auto& gpu = (*shapes_)[made.needs[0].shape].spec.request.gpu;
       made.exact &= gpu.kind == model::GpuKind::kWhole || gpu.devices == 1;
     }
-    classes_.push_back(std::move(made));
+    AddClass(std::move(made));
   }
   return found->second;
+}
+
+void Cluster::AddClass(JobClass made) {
+  classes_.push_back(std::move(made));
+  unsettled_classes_.push_back(true);
 }
 
 ClassId Cluster::InternExtra(ShapeId shape) {
@@ -234,7 +240,7 @@ ClassId Cluster::InternExtra(ShapeId shape) {
     JobClass made;
     made.needs.push_back({shape, 1});
     made.cost = (*shapes_)[shape].cost;
-    classes_.push_back(std::move(made));
+    AddClass(std::move(made));
   }
   return found->second;
 }
@@ -258,7 +264,6 @@ void Cluster::RefreshWaiting(JobId id) {
   const WaitKey key{-job.priority, job.Satisfied() ? 1 + job.Surplus() : 0, job.submitted_ms,
                     job.sequence};
   const ClassId job_class = ClassOf(id);
-  if (unsettled_classes_.size() < classes_.size()) unsettled_classes_.resize(classes_.size(), true);
   unsettled_classes_[job_class] = true;
   waiting_.Insert(job.queue, job_class, key, id);
 }

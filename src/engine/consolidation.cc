@@ -18,6 +18,11 @@ bool Consolidation::Place(const Piece& piece, std::int64_t now_ms) {
   placement_.AskForRoom(this);
   const bool placed = placement_.Place(piece, Mode::kFuture);
   placement_.AskForRoom(nullptr);
+  // Domains that were tried and given up have left their movers behind.
+  std::erase_if(moved_,
+                [this](WorkerRef ref) { return cluster_.worker(ref).place.left_bank == kNone; });
+  std::sort(moved_.begin(), moved_.end());
+  moved_.erase(std::unique(moved_.begin(), moved_.end()), moved_.end());
   const auto limit = cluster_.policy().move_limit;
   if (placed && (limit < 0 || static_cast<std::int64_t>(moved_.size()) <= limit)) return true;
   cluster_.RollbackTo(mark);
@@ -55,10 +60,15 @@ void Consolidation::Estimate(WorkerRef ref, BankId bank_id, Offer& offer) {
   const auto open = std::popcount(bank.unoccupied[static_cast<std::size_t>(Mode::kFuture)]);
   std::int64_t missing = whole ? gpu.devices - open : 1;
   std::vector<std::int64_t> frees;
+  std::vector<WorkerRef> offered;
   for (std::size_t i = 0; const VictimUnit* unit = list_.At(i); ++i) {
     if (missing <= 0) break;
     if (Overlaps(*unit)) continue;
     VictimList::Workers(cluster_, *unit, workers_);
+    std::erase_if(workers_, [&](WorkerRef worker) {
+      return std::find(offered.begin(), offered.end(), worker) != offered.end();
+    });
+    offered.insert(offered.end(), workers_.begin(), workers_.end());
     std::int64_t here = 0;
     for (const auto& worker : workers_) {
       const engine::Place& place = cluster_.worker(worker).place;

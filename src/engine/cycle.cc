@@ -31,7 +31,7 @@ Plan Scheduler::Steps::Run(std::int64_t now_ms) {
   hints_.clear();
   undecided_.clear();
   ++cycle_;
-  cluster_.ForgetLog();
+  cluster_.BeginCycle();
   cluster_.DivideShares();
   const auto moves = cluster_.moves(), steps = placement_.steps();
   if (policy.keep_promises) KeepPromises();
@@ -67,7 +67,7 @@ void Scheduler::Steps::KeepPromises() {
     const JobState& job = cluster_.job(ref.job);
     if (ref.index >= job.workers.size() || job.workers[ref.index].hint == kNone) continue;
     if (job.workers[ref.index].place.state != WorkerState::kPending || job.on_hold) continue;
-    if (AllocateNext(ref.job)) touched_.push_back(ref.job);
+    if (AllocateNext(ref.job) == Answer::kServed) touched_.push_back(ref.job);
   }
   RefreshTouched();
 }
@@ -77,14 +77,23 @@ void Scheduler::Steps::Allocate() {
   while (const auto next = lanes_.Next()) {
     if (!cluster_.MayFit(next->job_class, Mode::kFuture)) {
       lanes_.SkipClass();
-    } else if (AllocateNext(next->job)) {
-      touched_.push_back(next->job);
-      lanes_.Served(cluster_.job(next->job));
     } else {
-      lanes_.SkipJob();
+      GoOn(next->job, AllocateNext(next->job));
     }
   }
   RefreshTouched();
+}
+
+// Tells the lanes what became of the job that they named.
+void Scheduler::Steps::GoOn(JobId job, Answer answer) {
+  if (answer == Answer::kServed) {
+    touched_.push_back(job);
+    lanes_.Served(cluster_.job(job));
+  } else if (answer == Answer::kNotThis) {
+    lanes_.SkipJob();
+  } else {
+    lanes_.SkipEquals();
+  }
 }
 
 // What a share by memory costs is known only when it has its place; see PlaceWithinBounds.
@@ -106,8 +115,9 @@ bool Scheduler::Steps::PlaceWithinBounds(const JobState& job, const Piece& piece
   return false;
 }
 
-bool Scheduler::Steps::AllocateNext(JobId id) {
+Scheduler::Steps::Answer Scheduler::Steps::AllocateNext(JobId id) {
   placement_.NextPieces(id, pieces_);
+  if (pieces_.empty()) return Answer::kNotThis;
   const JobState& job = cluster_.job(id);
   cluster_.SetGate(id, Gate::kCapacity);
   for (const auto& piece : pieces_) {
@@ -115,10 +125,10 @@ bool Scheduler::Steps::AllocateNext(JobId id) {
     // Nobody joins a gang that is itself only promised its place.
     const bool promised = std::any_of(job.workers.begin(), job.workers.end(),
                                       [](const Worker& worker) { return worker.place.promised; });
-    if (!promised && PlaceWithinBounds(job, piece, Mode::kFree)) return true;
-    if (PlaceWithinBounds(job, piece, Mode::kFuture)) return true;
+    if (!promised && PlaceWithinBounds(job, piece, Mode::kFree)) return Answer::kServed;
+    if (PlaceWithinBounds(job, piece, Mode::kFuture)) return Answer::kServed;
   }
-  return false;
+  return Answer::kNoRoom;
 }
 
 // After moves the same amount is free as before, so all that the class asks for must be free now.
@@ -142,7 +152,7 @@ void Scheduler::Steps::Consolidate() {
   const auto count = static_cast<ClassId>(cluster_.class_count());
   for (ClassId i = 0; i < count; ++i) {
     const ClassId id = (next_class_ + i) % count;
-    if (!cluster_.UnsettledClass(id) || cluster_.waiting().OfClass(id).empty() ||
+    if (!cluster_.UnsettledClass(id) || !cluster_.waiting().AnyOf(id) ||
         !RoomAfterMoves(cluster_.job_class(id)) || !cluster_.MayFit(id, Mode::kEmptied)) {
       continue;
     }
@@ -163,32 +173,32 @@ void Scheduler::Steps::Consolidate() {
       break;
     }
     const auto before = cluster_.moves() + placement_.steps();
-    const bool placed =
-        RoomAfterMoves(cluster_.job_class(next->job_class)) && ConsolidateNext(next->job);
-    if (!placed) budget -= cluster_.moves() + placement_.steps() - before;
-    if (placed) {
-      touched_.push_back(next->job);
-      lanes_.Served(cluster_.job(next->job));
-      continue;
-    }
-    if (!TooYoung(cluster_.job(next->job))) tried.push_back(next->job_class);
-    if (cluster_.job_class(next->job_class).exact) {
+    const JobClass& job_class = cluster_.job_class(next->job_class);
+    const Answer answer = RoomAfterMoves(job_class) ? ConsolidateNext(next->job) : Answer::kNoRoom;
+    if (answer != Answer::kServed) budget -= cluster_.moves() + placement_.steps() - before;
+    if (answer == Answer::kNoRoom || answer == Answer::kNotHere) tried.push_back(next->job_class);
+    if (answer == Answer::kNoRoom && job_class.exact) {
       lanes_.SkipClass();  // whose queue it is makes no difference to where there is room
     } else {
-      lanes_.SkipJob();
+      GoOn(next->job, answer);
     }
   }
   for (const ClassId id : tried) cluster_.SettleClass(id);
   RefreshTouched();
 }
 
-bool Scheduler::Steps::ConsolidateNext(JobId id) {
+Scheduler::Steps::Answer Scheduler::Steps::ConsolidateNext(JobId id) {
   placement_.NextPieces(id, pieces_);
   const JobState& job = cluster_.job(id);
-  if (TooYoung(job)) return false;
+  if (pieces_.empty() || TooYoung(job)) return Answer::kNotThis;
+  Answer answer = Answer::kNotHere;
   for (const auto& piece : pieces_) {
     const auto mark = cluster_.mark();
-    if (!WithinBounds(job, piece) || !consolidation_.Place(piece, now_ms_)) continue;
+    if (!WithinBounds(job, piece)) continue;
+    if (!consolidation_.Place(piece, now_ms_)) {
+      answer = Answer::kNoRoom;
+      continue;
+    }
     if (!cluster_.queues().HeldWithinBounds(job.queue, piece.cost, !job.preemptible)) {
       cluster_.RollbackTo(mark);
       continue;
@@ -197,9 +207,9 @@ bool Scheduler::Steps::ConsolidateNext(JobId id) {
       causes_[ref] = {id, Rule::kConsolidate};
       touched_.push_back(ref.job);
     }
-    return true;
+    return Answer::kServed;
   }
-  return false;
+  return answer;
 }
 
 void Scheduler::Steps::Evict(const std::vector<WorkerRef>& workers, JobId claimer, Rule rule) {

@@ -72,11 +72,8 @@ void Scheduler::Steps::Claim(Step step) {
     }
     if (!cluster_.MayFit(next->job_class, Mode::kEmptied)) {
       lanes_.SkipClass();
-    } else if (ClaimNext(step, next->job)) {
-      touched_.push_back(next->job);
-      lanes_.Served(cluster_.job(next->job));
     } else {
-      lanes_.SkipJob();
+      GoOn(next->job, ClaimNext(step, next->job));
     }
   }
   for (const QueueId queue : claimers_) {
@@ -95,13 +92,17 @@ bool Scheduler::Steps::ToBeTriedLater(Step step, const BucketHead& head) {
 }
 
 void Scheduler::Steps::NoteOutcome(Step step, JobId job, Search::Outcome outcome) {
-  const std::pair key{cluster_.waiting().bucket_of(job), step};
-  if (outcome != Search::Outcome::kNotProven) {
+  const bool proven = outcome != Search::Outcome::kNotProven;
+  plan_.complete &= proven;
+  cluster_.SetGate(job, proven ? Gate::kCapacity : Gate::kNotProven);
+  // A job that was served in this cycle and wants more waits elsewhere from the next cycle on.
+  const auto bucket = cluster_.waiting().bucket_of(job);
+  if (cluster_.waiting().bucket(bucket).job_class != cluster_.ClassOf(job)) return;
+  const std::pair key{bucket, step};
+  if (proven) {
     cut_off_.erase(key);
     return;
   }
-  plan_.complete = false;
-  cluster_.SetGate(job, Gate::kNotProven);
   CutOff& cut_off = cut_off_[key];
   cut_off.times = std::min(cut_off.times + 1, kMostCutOffs);
   cut_off.until = cycle_ + (std::int64_t{1} << cut_off.times);
@@ -113,20 +114,23 @@ bool Scheduler::Steps::VerdictMayAge(QueueId queue) const {
          std::find(undecided_.begin(), undecided_.end(), queue) != undecided_.end();
 }
 
-bool Scheduler::Steps::ClaimNext(Step step, JobId id) {
+Scheduler::Steps::Answer Scheduler::Steps::ClaimNext(Step step, JobId id) {
   placement_.NextPieces(id, pieces_);
   const JobState& job = cluster_.job(id);
-  if (step == Step::kShrink && job.Satisfied()) return false;
+  if (pieces_.empty() || (step == Step::kShrink && job.Satisfied())) return Answer::kNotThis;
   if (TooYoung(job)) {
     undecided_.push_back(job.queue);
-    return false;
+    return Answer::kNotThis;
   }
+  auto worst = Search::Outcome::kFound;
   for (const auto& piece : pieces_) {
     if (!MayClaim(step, job.queue, piece.cost, job.priority)) continue;
     // Room that victims of an earlier claim leave behind costs nobody anything.
-    if (WithinBounds(job, piece) && PlaceWithinBounds(job, piece, Mode::kFuture)) return true;
+    if (WithinBounds(job, piece) && PlaceWithinBounds(job, piece, Mode::kFuture)) {
+      return Answer::kServed;
+    }
     const auto outcome = search_.Run(step, piece, budget_);
-    NoteOutcome(step, id, outcome);
+    worst = std::max(worst, outcome);
     if (outcome != Search::Outcome::kFound) continue;
     for (const auto& taken : search_.taken()) {
       const Rule rule = step == Step::kShrink ? Rule::kShrink
@@ -135,9 +139,10 @@ bool Scheduler::Steps::ClaimNext(Step step, JobId id) {
       for (const auto& [ref, before] : taken.before) causes_[ref] = {id, rule};
       touched_.push_back(taken.unit.job);
     }
-    return true;
+    return Answer::kServed;
   }
-  return false;
+  if (worst != Search::Outcome::kFound) NoteOutcome(step, id, worst);
+  return Answer::kNoRoom;
 }
 
 }  // namespace muster::engine

@@ -68,6 +68,10 @@ void Scheduler::Steps::Conclude() {
   StartWhereRoomIsFree();
   TakeBackBrokenStarts();
   CountStarts();
+  runs_.clear();
+  for (const auto& [ref, before] : changes_) {
+    runs_.try_emplace(ref.job, cluster_.job(ref.job).Satisfied());
+  }
   for (const auto& [ref, before] : changes_) {
     const Place now = cluster_.worker(ref).place;
     if (now == before) continue;
@@ -130,7 +134,7 @@ void Scheduler::Steps::ConcludeVictim(WorkerRef ref, const Place& before, const 
     action.to_node = cluster_.nodes().bank(now.bank).node;
     hints_.emplace_back(ref, now.bank);
   } else {
-    action.kind = job.Satisfied() ? ActionKind::kShrink : ActionKind::kPause;
+    action.kind = runs_.at(ref.job) ? ActionKind::kShrink : ActionKind::kPause;
     const auto lost = cluster_.LostWorkMs(job, before.charge_milli, now_ms_);
     action.lost_gpu_ms =
         action.kind == ActionKind::kShrink ? std::min<std::int64_t>(lost, 0) : lost;

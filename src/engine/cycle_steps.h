@@ -41,13 +41,22 @@ class Scheduler::Steps {
     model::Rule rule = model::Rule::kFreeCapacity;
   };
 
+  // What became of a job that a step looked at.
+  enum class Answer : std::uint8_t {
+    kServed,
+    kNoRoom,   // nor would its equals find room
+    kNotHere,  // nor may its equals in this queue have it
+    kNotThis,  // for reasons of its own
+  };
+
   void KeepPromises();
   void Allocate();
-  bool AllocateNext(JobId job);
+  void GoOn(JobId job, Answer answer);
+  Answer AllocateNext(JobId job);
   void Consolidate();
-  bool ConsolidateNext(JobId job);
+  Answer ConsolidateNext(JobId job);
   void Claim(Step step);
-  bool ClaimNext(Step step, JobId job);
+  Answer ClaimNext(Step step, JobId job);
   void ListClaimers(Step step);
   bool ToBeTriedLater(Step step, const BucketHead& head);
   void NoteOutcome(Step step, JobId job, Search::Outcome outcome);
@@ -97,6 +106,7 @@ class Scheduler::Steps {
   std::vector<std::pair<WorkerRef, BankId>> hints_;
   std::vector<std::pair<WorkerRef, Place>> changes_;
   std::map<std::pair<JobId, std::uint32_t>, std::uint32_t> there_before_;  // by job and group
+  std::map<JobId, bool> runs_;  // whether the plan leaves a changed job its minimum
 };
 
 }  // namespace muster::engine

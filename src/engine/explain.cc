@@ -34,6 +34,7 @@ class Explainer {
   std::int64_t Fit(ShapeId shape, LevelId level, Mode mode) const;
   std::int64_t SlotsEver(const Shape& shape, BankId bank, std::uint64_t devices) const;
   std::int64_t FitEver(ShapeId shape, LevelId level) const;
+  void CountFits(const Piece& piece);
   void LookAtNodes(ShapeId shape);
   void FindHolders(ShapeId shape);
   void FindChanges(const Piece& piece, ShapeId shape);
@@ -43,6 +44,7 @@ class Explainer {
   const JobState& job_;
   std::int64_t now_ms_;
   Explanation why_;
+  bool never_fits_ = false;
 };
 
 void Explainer::Stop(QueueId queue, std::size_t dim, std::int64_t bound, std::int64_t held,
@@ -92,13 +94,13 @@ Gate Explainer::FindGate(const Piece& piece) {
   const bool hinted = std::any_of(job_.workers.begin(), job_.workers.end(),
                                   [](const Worker& worker) { return worker.hint != kNone; });
   if (hinted) return Gate::kPromised;
-  if (why_.fit_ever < why_.workers) return Gate::kNeverFits;
+  if (never_fits_) return Gate::kNeverFits;
   if (now_ms_ - job_.submitted_ms < job_.preemption_delay_ms) return Gate::kDelay;
   if (job_.gate == Gate::kNotProven) return Gate::kNotProven;
+  if (job_.added_in == cluster_.cycles()) return Gate::kNotConsidered;
   return StoppedByShare(piece) ? Gate::kShare : Gate::kCapacity;
 }
 
-// How many workers the usable nodes could take if nothing at all ran on them.
 // The level at which all workers of the piece must be together; kNone: at none.
 LevelId Explainer::RequiredLevel(const Piece& piece) const {
   std::uint32_t group = piece.group == kNone ? job_.workers[piece.workers[0]].group : piece.group;
@@ -151,6 +153,7 @@ std::int64_t Explainer::SlotsEver(const Shape& shape, BankId b, std::uint64_t de
   return slots;
 }
 
+// How many workers the usable nodes could take if nothing at all ran on them.
 std::int64_t Explainer::FitEver(ShapeId id, LevelId level) const {
   const auto& nodes = cluster_.nodes();
   const Shape& shape = cluster_.shapes()[id];
@@ -173,6 +176,21 @@ std::int64_t Explainer::FitEver(ShapeId id, LevelId level) const {
     most = std::max(most, all);
   }
   return most;
+}
+
+// Workers of different shapes are counted apart, each up to what is asked for.
+void Explainer::CountFits(const Piece& piece) {
+  const LevelId level = RequiredLevel(piece);
+  std::map<ShapeId, std::int64_t> needs;
+  for (const auto worker : piece.workers) ++needs[job_.workers[worker].shape];
+  for (const auto& [shape, need] : needs) {
+    const auto most = needs.size() == 1 ? kUnlimited : need;
+    const auto ever = FitEver(shape, level);
+    never_fits_ |= ever < need;
+    why_.fit_now += std::min(most, Fit(shape, level, Mode::kFree));
+    why_.fit_empty += std::min(most, Fit(shape, level, Mode::kEmptied));
+    why_.fit_ever += std::min(most, ever);
+  }
 }
 
 void Explainer::LookAtNodes(ShapeId id) {
@@ -235,7 +253,10 @@ void Explainer::FindChanges(const Piece& piece, ShapeId id) {
   const auto& queues = cluster_.queues();
   const Shape& shape = cluster_.shapes()[id];
   if (why_.stopped_by != kNone) {
-    const auto missing = why_.held + why_.asked - why_.bound;
+    // A higher share comes from a higher quota, and only what is above the present one counts.
+    const auto quota = queues[why_.stopped_by].quota[why_.resource];
+    const auto bound = why_.gate == Gate::kShare ? quota : why_.bound;
+    const auto missing = why_.held + why_.asked - bound;
     const auto kind =
         why_.gate == Gate::kLimit ? Change::Kind::kRaiseLimit : Change::Kind::kRaiseQuota;
     why_.changes.push_back(
@@ -297,10 +318,7 @@ Explanation Explainer::Run() {
     piece = pieces[0];
     shape = job_.workers[piece.workers[0]].shape;
     why_.workers = static_cast<std::int64_t>(piece.workers.size());
-    const LevelId level = RequiredLevel(piece);
-    why_.fit_now = Fit(shape, level, Mode::kFree);
-    why_.fit_empty = Fit(shape, level, Mode::kEmptied);
-    why_.fit_ever = FitEver(shape, level);
+    CountFits(piece);
     LookAtNodes(shape);
   }
   why_.gate = FindGate(piece);

@@ -81,6 +81,7 @@ struct WorkerRef {
 struct JobState {
   std::string name;
   std::uint64_t sequence = 0;  // order of arrival, the last tie-break
+  std::uint64_t added_in = 0;  // cycles that had been run by then
   QueueId queue = kNone;
   std::int64_t priority = 0;
   bool present = true;  // false: the slot is free for another job

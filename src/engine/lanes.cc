@@ -25,7 +25,7 @@ void Lanes::Open(const std::function<bool(ClassId)>& may_be_helped) {
   std::size_t heads = 0;
   for (ClassId c = 0; c < cluster_.class_count(); ++c) {
     const auto count = cluster_.waiting().OfClass(c).size();
-    dead_[c] = count == 0 || !may_be_helped(c);
+    dead_[c] = !cluster_.waiting().AnyOf(c) || !may_be_helped(c);
     if (dead_[c]) {
       --live_;
     } else {
@@ -130,7 +130,10 @@ void Lanes::Served(const JobState& job) {
     Entry back;
     back.waiter = {{-job.priority, 1 + job.Surplus(), job.submitted_ms, job.sequence}, id};
     back.job_class = cluster_.ClassOf(id);
-    if (dead_.size() <= back.job_class) dead_.resize(back.job_class + 1, false);
+    if (dead_.size() <= back.job_class) {
+      live_ += back.job_class + 1 - dead_.size();
+      dead_.resize(back.job_class + 1, false);
+    }
     live_ += dead_[back.job_class] ? 1 : 0;
     dead_[back.job_class] = false;
     lane.entries.push_back(back);
@@ -139,6 +142,11 @@ void Lanes::Served(const JobState& job) {
 }
 
 void Lanes::SkipJob() {
+  Advance(lanes_[current_], false);
+  order_.Update(current_);
+}
+
+void Lanes::SkipEquals() {
   Lane& lane = lanes_[current_];
   const auto& job_class = cluster_.job_class(lane.entries[lane.best].job_class);
   Advance(lane, job_class.exact);

@@ -37,7 +37,8 @@ class Lanes {
 
   // What became of it:
   void Served(const JobState& job);  // got a piece; comes back if it wants more
-  void SkipJob();                    // could not be served, nor can its equals in this queue
+  void SkipJob();                    // could not be served, for reasons of its own
+  void SkipEquals();                 // nor can its equals in this queue
   void SkipClass();                  // nobody of its class can be served any more
 
   bool Exhausted(QueueId queue) const;  // all that the queue was opened with was looked at

@@ -252,6 +252,7 @@ void QueueTable::DivideAmong(QueueId parent, std::size_t dim, std::int64_t total
   for (std::size_t i = 0; i < children.size(); ++i) {
     QueueState& child = states_[children[i]];
     child.stale |= child.share[dim] != claims_[i].share;
+    shares_changed_ |= child.share[dim] != claims_[i].share;
     child.share[dim] = claims_[i].share;
     child.guaranteed[dim] = child.quota[dim] == kUnlimited ? total : child.quota[dim];
     child.entitled[dim] =

@@ -10,6 +10,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -77,6 +78,8 @@ class QueueTable {
   // Divides `total` down the tree, below those queues for which anything has changed since it was
   // last done. `strength_milli` is how hard past use pulls; 0: not at all.
   void DivideShares(const Vec& total, std::int64_t strength_milli);
+  // Whether any share has changed since this was last asked.
+  bool TakeSharesChanged() { return std::exchange(shares_changed_, false); }
 
  private:
   void AddDims(std::span<const model::Queue> queues, std::span<const std::string> countables);
@@ -95,6 +98,7 @@ class QueueTable {
   std::vector<ShareClaim> claims_;
   std::vector<std::int64_t> pulled_;  // weights of the siblings after past use
   std::int64_t strength_milli_ = 0;   // of the last division
+  bool shares_changed_ = false;
 };
 
 }  // namespace muster::engine

@@ -110,8 +110,7 @@ void Search::FindWhomItHelps(Pool& pool) {
     for (const auto& ref : workers_) cluster_.Move(ref, Place{});
   }
   for (ClassId id = 0; id < cluster_.class_count(); ++id) {
-    const bool waits = !cluster_.waiting().OfClass(id).empty();
-    pool.helps.push_back(waits && cluster_.MayFit(id, Mode::kFuture));
+    pool.helps.push_back(cluster_.waiting().AnyOf(id) && cluster_.MayFit(id, Mode::kFuture));
   }
   cluster_.RollbackTo(mark);
 }
@@ -192,11 +191,14 @@ bool Search::InProportion(const Piece& piece, const VictimUnit& unit,
   if (WithinWith(queues[ours].held, piece.cost, queues[ours].guaranteed, queues.dims()))
     return true;
   if (claimer.Satisfied() && unit.part == VictimUnit::Part::kJob) return false;
-  const std::size_t d = piece.cost[kGpuDim] > 0 ? kGpuDim : kCpuDim;
-  std::int64_t loss = 0;
-  for (const auto& ref : workers) loss += cluster_.CostOf(ref)[d];
-  const auto excess = queues[theirs].held[d] - queues[theirs].share[d];
-  return loss < 2 * excess + piece.cost[d];
+  for (std::size_t d = 0; d < queues.dims(); ++d) {
+    const auto excess = queues[theirs].held[d] - queues[theirs].share[d];
+    if (piece.cost[d] == 0 || excess <= 0) continue;
+    std::int64_t loss = 0;
+    for (const auto& ref : workers) loss += cluster_.CostOf(ref)[d];
+    if (loss < 2 * excess + piece.cost[d]) return true;
+  }
+  return false;
 }
 
 void Search::Take(const VictimUnit& unit, Rule rule, const std::vector<WorkerRef>& workers) {
@@ -235,6 +237,18 @@ Search::Outcome Search::Run(Step step, const Piece& piece, std::int64_t& budget)
   return outcome;
 }
 
+// Lists are made once; a job may have given up more than its surplus since.
+bool Search::StillSpare(const VictimUnit& unit) const {
+  if (unit.part == VictimUnit::Part::kJob) return true;
+  const JobState& job = cluster_.job(unit.job);
+  if (unit.part == VictimUnit::Part::kWorker) {
+    const GroupState& leaf = job.groups[job.workers[unit.index].group];
+    return leaf.active > leaf.minimum;
+  }
+  const GroupState& parent = job.groups[job.groups[unit.index].parent];
+  return !job.groups[unit.index].Satisfied() || parent.satisfied > parent.minimum;
+}
+
 // Whether the claimer has the right to the unit, by which rule, and could keep what it leaves. On
 // return workers_ are those of the unit.
 bool Search::MayTakeUnit(const Piece& piece, const VictimUnit& unit, Rule& rule) {
@@ -245,7 +259,7 @@ bool Search::MayTakeUnit(const Piece& piece, const VictimUnit& unit, Rule& rule)
   if ((victim == claimer.queue) != (step_ == Step::kPreempt)) return false;
   if (step_ != Step::kPreempt && !MayTake(claimer.queue, victim, piece.cost, rule)) return false;
   VictimList::Workers(cluster_, unit, workers_);
-  return !workers_.empty() && Helps(piece, workers_) &&
+  return !workers_.empty() && StillSpare(unit) && Helps(piece, workers_) &&
          (step_ == Step::kPreempt ||
           ((!cluster_.policy().reclaim_in_proportion || InProportion(piece, unit, workers_)) &&
            FairToTake(piece, victim, workers_)));
@@ -268,6 +282,7 @@ Search::Outcome Search::Walk(const Piece& piece, VictimList& list) {
     if (!placement_.MayFit(piece, Mode::kFuture)) continue;
     const auto mark = cluster_.mark();
     const auto taken = taken_;
+    unfair_ = {};
     if (placement_.Place(piece, Mode::kFuture) && Conclude(piece)) return Outcome::kFound;
     cluster_.RollbackTo(mark);
     taken_ = taken;
@@ -282,7 +297,6 @@ bool Search::Conclude(const Piece& piece) {
   claimed_ = placement_.placed();
   LetGo(piece);
   MoveElsewhere(piece);
-  unfair_ = VictimUnit{};
   if (!WithinBounds(piece)) return false;
   if (step_ == Step::kPreempt) return true;
   const auto unfair = FindUnfair(piece);
@@ -323,7 +337,9 @@ bool Search::TryLetGo(const Piece& piece, const Taken& taken, bool anew) {
       cluster_.Move(ref, place);
     }
     // A worker above the minimum stays only if the rest of its job does.
-    return cluster_.job(taken.unit.job).Satisfied() || taken.unit.part == VictimUnit::Part::kJob;
+    return taken.unit.part == VictimUnit::Part::kJob ||
+           std::all_of(taken.before.begin(), taken.before.end(),
+                       [this](const auto& entry) { return Runs(entry.first); });
   };
   if (bring_back() && WithinBounds(piece)) return true;
   cluster_.RollbackTo(mark);
@@ -337,22 +353,42 @@ bool Search::TryLetGo(const Piece& piece, const Taken& taken, bool anew) {
   return false;
 }
 
-// Gives those of the unit their places back that are not needed, if its job runs with them.
-void Search::LetGoPart(const Piece& piece, Taken& taken) {
-  if (taken.before.size() < 2) return;
+// Whether the worker's group, and every group above it, runs.
+bool Search::Runs(WorkerRef ref) const {
+  const JobState& job = cluster_.job(ref.job);
+  for (std::uint32_t g = job.workers[ref.index].group; g != kNone; g = job.groups[g].parent) {
+    if (!job.groups[g].Satisfied()) return false;
+  }
+  return true;
+}
+
+// Gives those workers of the job their places back that are not needed, if it runs with them.
+void Search::LetGoPart(const Piece& piece, JobId job) {
   const auto mark = cluster_.mark();
-  std::vector<std::pair<WorkerRef, Place>> needed;
-  for (const auto& [ref, place] : taken.before) {
-    if (CanReturn(ref, place)) {
+  std::vector<WorkerRef> back;
+  for (const auto& taken : taken_) {
+    if (taken.unit.job != job) continue;
+    for (const auto& [ref, place] : taken.before) {
+      if (!CanReturn(ref, place)) continue;
       cluster_.Move(ref, place);
-    } else {
-      needed.emplace_back(ref, place);
+      back.push_back(ref);
     }
   }
-  if (cluster_.job(taken.unit.job).Satisfied() && WithinBounds(piece)) {
-    taken.before = std::move(needed);
-  } else {
+  for (bool again = true; again;) {  // who came back to a group that does not run leaves again
+    again = std::erase_if(back, [this](WorkerRef ref) {
+              if (Runs(ref)) return false;
+              cluster_.Leave(ref);
+              return true;
+            }) > 0;
+  }
+  if (back.empty() || !WithinBounds(piece)) {
     cluster_.RollbackTo(mark);
+    return;
+  }
+  for (auto& taken : taken_) {
+    std::erase_if(taken.before, [&](const auto& entry) {
+      return std::find(back.begin(), back.end(), entry.first) != back.end();
+    });
   }
 }
 
@@ -365,7 +401,11 @@ void Search::LetGo(const Piece& piece) {
       taken_.erase(taken_.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
-  for (auto& taken : taken_) LetGoPart(piece, taken);
+  std::vector<JobId> jobs;
+  for (const auto& taken : taken_) jobs.push_back(taken.unit.job);
+  std::sort(jobs.begin(), jobs.end());
+  jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
+  for (const JobId job : jobs) LetGoPart(piece, job);
   std::erase_if(taken_, [](const Taken& taken) { return taken.before.empty(); });
 }
 

@@ -64,6 +64,7 @@ class Search final : private RoomMaker {
   bool InProportion(const Piece& piece, const VictimUnit& unit,
                     const std::vector<WorkerRef>& workers) const;
   bool FairToTake(const Piece& piece, QueueId victim, const std::vector<WorkerRef>& workers) const;
+  bool StillSpare(const VictimUnit& unit) const;
   bool MayTakeUnit(const Piece& piece, const VictimUnit& unit, model::Rule& rule);
   Outcome Walk(const Piece& piece, VictimList& list);
   Outcome WalkBanks(const Piece& piece);
@@ -73,6 +74,7 @@ class Search final : private RoomMaker {
     std::vector<std::pair<VictimUnit, model::Rule>> units;
   };
   bool Estimate(WorkerRef ref, Offer& offer);
+  void ForgetGivenUp();
   void ListBanks(WorkerRef ref, std::vector<BankId>& out) override;
   BankId MakeRoom(WorkerRef ref, const std::vector<BankId>& banks, std::size_t turn) override;
   bool Settle() override { return true; }
@@ -80,7 +82,8 @@ class Search final : private RoomMaker {
   bool Conclude(const Piece& piece);
   void LetGo(const Piece& piece);
   bool TryLetGo(const Piece& piece, const Taken& taken, bool anew);
-  void LetGoPart(const Piece& piece, Taken& taken);
+  void LetGoPart(const Piece& piece, JobId job);
+  bool Runs(WorkerRef ref) const;
   bool CanReturn(WorkerRef ref, const Place& place) const;
   void MoveElsewhere(const Piece& claim);
   bool WithinBounds(const Piece& piece) const;

@@ -26,15 +26,19 @@ Search::Outcome Search::WalkBanks(const Piece& piece) {
   placement_.AskForRoom(this);
   const bool placed = placement_.Place(piece, Mode::kFuture);
   placement_.AskForRoom(nullptr);
-  // Banks that were tried and given up have left their units behind.
-  std::erase_if(taken_, [this](const Taken& taken) {
-    const auto& [ref, before] = taken.before[0];
-    return cluster_.worker(ref).place == before;
-  });
+  ForgetGivenUp();
   if (placed && Conclude(piece)) return Outcome::kFound;
   cluster_.RollbackTo(start);
   taken_.clear();
   return Outcome::kNotProven;
+}
+
+// Banks that were tried and given up have left their units on the list.
+void Search::ForgetGivenUp() {
+  std::erase_if(taken_, [this](const Taken& taken) {
+    const auto& [ref, before] = taken.before[0];
+    return cluster_.worker(ref).place == before;
+  });
 }
 
 // Banks of units that might be taken, those first where the fewest GPUs are missing.
@@ -99,6 +103,7 @@ BankId Search::MakeRoom(WorkerRef ref, const std::vector<BankId>& banks, std::si
     std::stable_sort(offers_.begin(), offers_.end(),
                      [](const Offer& a, const Offer& b) { return a.gpu_milli < b.gpu_milli; });
   }
+  ForgetGivenUp();
   if (turn >= std::min(kTurns, offers_.size())) return kNone;
   for (const auto& [unit, rule] : offers_[turn].units) {
     VictimList::Workers(cluster_, unit, workers_);

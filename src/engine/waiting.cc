@@ -40,6 +40,8 @@ void WaitingIndex::Insert(QueueId queue, ClassId job_class, const WaitKey& key, 
   where_[job] = {found->second, key};
   if (in_queue_.size() <= queue) in_queue_.resize(queue + 1);
   ++in_queue_[queue][key.minus_priority];
+  if (in_class_.size() <= job_class) in_class_.resize(job_class + 1, 0);
+  ++in_class_[job_class];
   ++size_;
 }
 
@@ -54,8 +56,10 @@ void WaitingIndex::Erase(JobId job) {
   } else {
     bucket.storage.erase(place);
   }
-  if (bucket.head == bucket.storage.size()) {
-    bucket.storage.clear();
+  --in_class_[bucket.job_class];
+  if (2 * bucket.head >= bucket.storage.size()) {  // half of it is empty
+    bucket.storage.erase(bucket.storage.begin(),
+                         bucket.storage.begin() + static_cast<std::ptrdiff_t>(bucket.head));
     bucket.head = 0;
   }
   UpdateHead(bucket);

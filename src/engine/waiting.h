@@ -63,6 +63,9 @@ class WaitingIndex {
   // Buckets may be empty; the ids stay valid for ever.
   std::span<const BucketHead> OfClass(ClassId job_class) const;
   std::span<const BucketHead> OfQueue(QueueId queue) const;
+  bool AnyOf(ClassId job_class) const {
+    return job_class < in_class_.size() && in_class_[job_class] > 0;
+  }
   const WaitKey& key(JobId job) const { return where_[job].key; }
   std::uint32_t bucket_of(JobId job) const { return where_[job].bucket; }
   // By minus priority, so that the highest comes first.
@@ -82,6 +85,7 @@ class WaitingIndex {
   std::vector<std::vector<BucketHead>> of_class_;
   std::vector<std::vector<BucketHead>> of_queue_;
   std::vector<Priorities> in_queue_;
+  std::vector<std::size_t> in_class_;
   std::vector<Where> where_;  // by job
   std::size_t size_ = 0;
 };

@@ -7,7 +7,7 @@
 namespace muster::properties {
 namespace {
 
-constexpr std::uint64_t kGoldenHash = 8386874122435759964ULL;
+constexpr std::uint64_t kGoldenHash = 7500423443135316884ULL;
 constexpr std::uint64_t kGoldenSeed = 1;
 constexpr int kGoldenScenes = 12;
 
