@@ -46,6 +46,8 @@ Result<NodeId> Cluster::AddNode(const model::Node& node) {
   if (!node_by_name_.emplace(node.name, static_cast<NodeId>(nodes_->size())).second) {
     return Fail(ErrorCode::kConflict, "node " + node.name + " is there already");
   }
+  const auto types = nodes_->type_count();
+  const auto smallest = nodes_->smallest_device_memory();
   const NodeId id = nodes_->Add(node);
   topology_->AddNode(id, node);
   on_node_.emplace_back();
@@ -55,9 +57,31 @@ Result<NodeId> Cluster::AddNode(const model::Node& node) {
         queues_->FindDim(nodes_->type_name(static_cast<TypeId>(type_dims_.size()))));
   }
   shapes_->NodeAdded(id);
+  if (types != nodes_->type_count() || smallest != nodes_->smallest_device_memory()) RefreshCosts();
   left_over_.resize(nodes_->bank_count());
   NodeReturns(id);
   return id;
+}
+
+// What waiting workers would cost depends on the smallest GPU and on the types that are known.
+void Cluster::RefreshCosts() {
+  const auto add_requests = [this](int sign) {
+    for (JobId id = 0; id < jobs_.size(); ++id) {
+      if (!jobs_[id].present) continue;
+      for (const auto& worker : jobs_[id].workers) AddRequest(id, worker, sign);
+    }
+  };
+  add_requests(-1);
+  shapes_->RefreshCosts(queues_->dims(), type_dims_, queues_->first_countable_dim());
+  add_requests(+1);
+  for (auto& job_class : classes_) {
+    job_class.cost = Vec{};
+    for (const auto& need : job_class.needs) {
+      for (std::uint32_t i = 0; i < need.count; ++i) {
+        job_class.cost.Add((*shapes_)[need.shape].cost, queues_->dims());
+      }
+    }
+  }
 }
 
 void Cluster::NodeReturns(NodeId node) {

@@ -226,6 +226,7 @@ class Cluster {
     }
   };
   Remainder LeftOver(BankId bank) const;
+  void RefreshCosts();
   void NodeReturns(NodeId node);
   void NodeLeaves(NodeId node);
   std::vector<Remainder> left_over_;     // by bank, as last seen

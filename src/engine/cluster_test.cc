@@ -26,11 +26,11 @@ class ClusterTest : public testing::Test {
     AddNode("n0");
   }
 
-  NodeId AddNode(const std::string& name) {
+  NodeId AddNode(const std::string& name, std::int64_t gpu_memory = 1 << 20) {
     model::Node node;
     node.name = name;
     node.gpus.resize(4);
-    for (auto& gpu : node.gpus) gpu.memory_bytes = 1 << 20;
+    for (auto& gpu : node.gpus) gpu.memory_bytes = gpu_memory;
     node.cpu_milli = 64 * kMilli;
     node.max_workers = 100;
     return *cluster_->AddNode(node);
@@ -65,6 +65,21 @@ TEST_F(ClusterTest, AJobOnHoldAsksForNothing) {
   cluster_->SetHold(held, true);
   cluster_->SetHold(held, false);
   EXPECT_EQ(ShareOf("b"), 2 * kMilli);
+}
+
+TEST_F(ClusterTest, AShareOfMemoryIsPricedAnewWhenASmallerGpuJoins) {
+  model::Job job;
+  job.name = "x";
+  job.queue = "a";
+  job.groups.emplace_back().minimum = 1;
+  auto& role = job.roles.emplace_back();
+  role.count = 1;
+  role.request.gpu = {model::GpuKind::kMemory, 1, 0, 1 << 18};
+  ASSERT_TRUE(cluster_->AddJob(job, kNowMs).has_value());
+  const QueueId queue = cluster_->queues().Find("a");
+  EXPECT_EQ(cluster_->queues()[queue].request[kGpuDim], 250);
+  AddNode("n1", 1 << 19);
+  EXPECT_EQ(cluster_->queues()[queue].request[kGpuDim], 500);
 }
 
 TEST_F(ClusterTest, RefusesAWorkerOnGpusThatAreNotThere) {

@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::size_t kPoolJobs = 500;  // jobs whose units are listed
 constexpr std::size_t kSmallPool = 32;  // units that are all taken away for a trial
+constexpr std::uint32_t kTurnOfOthers =
+    8;  // every so often those are listed who else would never be
 
 bool Above(const Vec& held, const Vec& bound, std::size_t dims) {
   for (std::size_t d = 0; d < dims; ++d) {
@@ -33,6 +35,7 @@ bool WithinWith(const Vec& held, const Vec& adds, const Vec& bound, std::size_t 
 void Search::BeginCycle(std::int64_t now_ms) {
   now_ms_ = now_ms;
   took_fresh_ = false;
+  ++rounds_;
   for (auto& pool : pools_) pool.built = false;
 }
 
@@ -67,22 +70,32 @@ void Search::Build(Pool& pool, bool above_quota, bool surplus_only) {
     }
     if (!over[q]) continue;
     if (surplus_only ? cluster_.SurplusIn(q) == 0 : cluster_.RunningIn(q).empty()) continue;
-    chosen.emplace_back(Saturation{queues[q].held[kGpuDim], queues[q].share[kGpuDim]}, q);
+    const auto held = queues[q].held[kGpuDim];  // nothing of nothing is not saturated
+    chosen.emplace_back(Saturation{held, held == 0 ? 1 : queues[q].share[kGpuDim]}, q);
   }
   const auto asked_later = [](const auto& a, const auto& b) {
     if (a.first.LessThan(b.first)) return true;
     return !b.first.LessThan(a.first) && a.second > b.second;
   };
   std::make_heap(chosen.begin(), chosen.end(), asked_later);
-  std::vector<QueueId> asked;
-  for (std::size_t jobs = 0; jobs < kPoolJobs && !chosen.empty(); chosen.pop_back()) {
+  const auto pass = [&] {
     std::pop_heap(chosen.begin(), chosen.end(), asked_later);
-    jobs += cluster_.RunningIn(chosen.back().second).size();
-    asked.push_back(chosen.back().second);
+    const QueueId queue = chosen.back().second;
+    chosen.pop_back();
+    return queue;
+  };
+  const bool others = rounds_ % kTurnOfOthers == 0;
+  const auto passed = others ? std::min(pool.passed, chosen.size()) : 0;
+  for (std::size_t i = 0; i < passed; ++i) pass();
+  std::vector<QueueId> asked;
+  for (std::size_t jobs = 0; jobs < kPoolJobs && !chosen.empty();) {
+    asked.push_back(pass());
+    jobs += cluster_.RunningIn(asked.back()).size();
   }
+  if (others) pool.passed = chosen.empty() ? 0 : passed + asked.size();
   pool.list.Build(running_, asked, now_ms_, surplus_only);
   pool.built = true;
-  pool.whole = chosen.empty();
+  pool.whole = chosen.empty() && passed == 0;
   visited_ += static_cast<std::int64_t>(pool.list.size()) / 4;
   FindWhomItHelps(pool);
 }

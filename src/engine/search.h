@@ -50,7 +50,8 @@ class Search final : private RoomMaker {
   // the most saturated queues only, where there are too many.
   struct Pool {
     bool built = false;
-    bool whole = true;  // nobody was left out
+    bool whole = true;       // nobody was left out
+    std::size_t passed = 0;  // queues, the most saturated first, that had their turn
     VictimList list;
     std::vector<bool> helps;  // by class, of a small pool: there is room for it once all have left
   };
@@ -106,6 +107,7 @@ class Search final : private RoomMaker {
   VictimList here_;  // of the jobs on one node
   std::vector<JobId> jobs_;
   std::int64_t visited_ = 0;
+  std::uint32_t rounds_ = 0;
   bool took_fresh_ = false;
   std::vector<Taken> taken_;
   VictimUnit unfair_;  // of the last trial: whom it was not fair to take, or nobody

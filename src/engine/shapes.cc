@@ -99,9 +99,15 @@ void ShapeTable::Allow(Shape& shape, BankId bank) {
   shape.allowed[bank] = allowed;
 }
 
+void ShapeTable::RefreshCosts(std::size_t dims, const std::vector<std::size_t>& type_dims,
+                              std::size_t first_countable_dim) {
+  for (auto& shape : shapes_) FillCosts(shape, dims, type_dims, first_countable_dim);
+}
+
 void ShapeTable::FillCosts(Shape& shape, std::size_t dims,
                            const std::vector<std::size_t>& type_dims,
                            std::size_t first_countable_dim) {
+  shape.cost = Vec{};
   Bank smallest;
   smallest.memory = nodes_.smallest_device_memory();
   shape.cost[kGpuDim] = ChargeOn(shape, smallest);

@@ -66,6 +66,8 @@ class ShapeTable {
   ShapeId Intern(ShapeSpec spec, std::size_t dims, const std::vector<std::size_t>& type_dims,
                  std::size_t first_countable_dim);
   void NodeAdded(NodeId id);  // widens what is known of every shape
+  void RefreshCosts(std::size_t dims, const std::vector<std::size_t>& type_dims,
+                    std::size_t first_countable_dim);
 
   const Shape& operator[](ShapeId id) const { return shapes_[id]; }
   std::size_t size() const { return shapes_.size(); }
