@@ -39,7 +39,9 @@ Result<std::unique_ptr<Cluster>> Cluster::Make(Setup setup) {
   return cluster;
 }
 
-Result<NodeId> Cluster::AddNode(const model::Node& node) {
+Result<NodeId> Cluster::AddNode(const model::Node& added) {
+  model::Node node = added;
+  if (!policy_.cordon) node.cordoned = node.draining = false;
   if (node.gpus.size() > 64) {
     return Fail(ErrorCode::kInvalid, "node " + node.name + " has more than 64 GPUs");
   }
@@ -430,8 +432,8 @@ Cluster::Remainder Cluster::LeftOver(BankId id) const {
   left.cores = nodes_->HostFree(bank.node, kHostCpu, Mode::kFuture);
   left.memory = nodes_->HostFree(bank.node, kHostMemory, Mode::kFuture);
   if (bank.type == kNone) return left;
-  left.gpus = 100 * std::popcount(bank.unoccupied[future]) +
-              NodeTable::RoomClass(bank.max_room[future], bank.memory);
+  left.gpus = std::int64_t{100} * std::popcount(bank.unoccupied[future]) +
+              std::int64_t{NodeTable::RoomClass(bank.max_room[future], bank.memory)};
   return left;
 }
 

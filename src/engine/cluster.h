@@ -55,7 +55,7 @@ class Cluster {
   static Result<std::unique_ptr<Cluster>> Make(Setup setup);
 
   // --- Facts
-  Result<NodeId> AddNode(const model::Node& node);
+  Result<NodeId> AddNode(const model::Node& added);
   // A node that goes down loses its workers; the jobs that had some there ask for new places.
   void SetNodeUp(NodeId node, bool up);
   void SetNodeCordoned(NodeId node, bool cordoned, bool draining);

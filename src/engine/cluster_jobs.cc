@@ -110,7 +110,6 @@ Result<JobId> Cluster::AddJob(const model::Job& job, std::int64_t submitted_ms) 
   state.priority = job.priority;
   const bool fixed_build = job.kind == model::JobKind::kBuild && policy_.fixed_builds;
   state.preemptible = !policy_.fixed_work || (job.preemptible && !fixed_build);
-  state.kind = job.kind;
   state.submitted_ms = submitted_ms;
   state.preemption_delay_ms = policy_.preemption_delay ? job.preemption_delay_ms : 0;
   state.stale_grace_ms = job.stale_grace_ms;

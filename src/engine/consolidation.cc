@@ -37,7 +37,7 @@ void Consolidation::Leave(const VictimUnit& unit) {
 
 // Whether the unit has workers that must not be moved: of the claimer, or placed in this very
 // cycle.
-bool Consolidation::Overlaps(const VictimUnit& unit) const {
+bool Consolidation::MustStay(const VictimUnit& unit) const {
   if (unit.job == claimer_) return true;
   const auto& workers = cluster_.job(unit.job).workers;
   return std::any_of(workers.begin(), workers.end(), [](const Worker& worker) {
@@ -63,7 +63,7 @@ void Consolidation::Estimate(WorkerRef ref, BankId bank_id, Offer& offer) {
   std::vector<WorkerRef> offered;
   for (std::size_t i = 0; const VictimUnit* unit = list_.At(i); ++i) {
     if (missing <= 0) break;
-    if (Overlaps(*unit)) continue;
+    if (MustStay(*unit)) continue;
     VictimList::Workers(cluster_, *unit, workers_);
     std::erase_if(workers_, [&](WorkerRef worker) {
       return std::find(offered.begin(), offered.end(), worker) != offered.end();

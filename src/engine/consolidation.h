@@ -42,7 +42,7 @@ class Consolidation final : public RoomMaker {
   void Estimate(WorkerRef ref, BankId bank, Offer& offer);
   bool Suffices(const Shape& shape, BankId bank, const std::vector<VictimUnit>& units);
   void Leave(const VictimUnit& unit);
-  bool Overlaps(const VictimUnit& unit) const;
+  bool MustStay(const VictimUnit& unit) const;
 
   Cluster& cluster_;
   Placement& placement_;

@@ -87,7 +87,6 @@ struct JobState {
   bool present = true;  // false: the slot is free for another job
   bool preemptible = true;
   bool on_hold = false;  // asks for nothing
-  model::JobKind kind = model::JobKind::kTrain;
   std::int64_t submitted_ms = 0;
   std::int64_t preemption_delay_ms = 0;
   std::optional<std::int64_t> stale_grace_ms;

@@ -225,7 +225,7 @@ BankId Placement::PickNear(WorkerRef ref, std::uint32_t together, Mode mode) {
     for (BankId b = state.first_bank; b < state.first_bank + state.bank_count; ++b) {
       const Bank& bank = nodes.bank(b);
       if (!Fits(shape, b, mode) || !TypeAllowed(ref.job, shape, bank.type)) continue;
-      const auto open = bank.unoccupied[static_cast<std::size_t>(mode)] & ScopeDevices(node);
+      const auto open = bank.unoccupied[static_cast<std::size_t>(mode)] & ScopeDevices();
       const std::int64_t free = std::popcount(open);
       Rank rank{};
       if (gpu.kind == GpuKind::kNone || gpu.devices == 0) {
@@ -291,7 +291,7 @@ Placement::SharedChoice Placement::ChooseShared(WorkerRef ref, const Shape& shap
   const Bank& bank = nodes.bank(id);
   const auto units = cluster_.shapes().UnitsOn(shape, bank);
   if (units > bank.memory || bank.memory <= 0) return {};
-  std::uint64_t usable = bank.mask & ScopeDevices(bank.node);
+  std::uint64_t usable = bank.mask & ScopeDevices();
   if (!shape.spec.same_device) {
     for (const auto& other : cluster_.job(ref.job).workers) {
       if (other.place.bank == id && other.place.Holds()) usable &= ~other.place.devices;

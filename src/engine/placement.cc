@@ -194,7 +194,7 @@ bool Placement::InScope(NodeId node) const {
                      [&](const Scope& scope) { return Holds(scope.level, scope.domain, node); });
 }
 
-std::uint64_t Placement::ScopeDevices(NodeId) const {
+std::uint64_t Placement::ScopeDevices() const {
   std::uint64_t devices = ~0ULL;
   for (const auto& scope : scopes_) {
     devices &= cluster_.topology().level(scope.level).domains[scope.domain].devices;
@@ -413,7 +413,7 @@ bool Placement::TryOn(WorkerRef ref, BankId id, std::uint32_t together, Mode mod
   place.left_devices = worker.place.left_devices;
   const auto count = static_cast<std::uint32_t>(gpu.devices);
   if (gpu.kind == GpuKind::kWhole && count > 0) {
-    auto free = bank.unoccupied[static_cast<std::size_t>(mode)] & ScopeDevices(bank.node);
+    auto free = bank.unoccupied[static_cast<std::size_t>(mode)] & ScopeDevices();
     if (run_.bank == id && (free & run_.devices) != 0) free &= run_.devices;
     const auto slots = static_cast<std::uint32_t>(std::popcount(free)) / count;
     if (slots == 0) return false;

@@ -90,7 +90,7 @@ class Placement {
   const engine::Place* Anchor(const JobState& job, std::uint32_t group) const;
   DomainId DomainOf(LevelId level, const engine::Place& place) const;
   bool InScope(NodeId node) const;
-  std::uint64_t ScopeDevices(NodeId node) const;
+  std::uint64_t ScopeDevices() const;
   bool Holds(LevelId level, DomainId domain, NodeId node) const;
 
   BankId PickBank(WorkerRef ref, std::uint32_t together, Mode mode);

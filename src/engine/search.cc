@@ -313,8 +313,8 @@ bool Search::Conclude(const Piece& piece) {
   if (!WithinBounds(piece)) return false;
   if (step_ == Step::kPreempt) return true;
   const auto unfair = FindUnfair(piece);
-  if (unfair == kNone) return true;
-  unfair_ = taken_[unfair].unit;
+  if (!unfair) return true;
+  unfair_ = taken_[*unfair].unit;
   return false;
 }
 
@@ -456,8 +456,8 @@ bool Search::EndsLessSaturated(const Piece& piece, QueueId ours, QueueId theirs)
 }
 
 // The first of taken_ that it is not fair to take: its sibling would end less saturated than the
-// claimer's, or the next allocation would hand the place straight back. kNone: all is fair.
-std::size_t Search::FindUnfair(const Piece& piece) {
+// claimer's, or the next allocation would hand the place straight back. None: all is fair.
+std::optional<std::size_t> Search::FindUnfair(const Piece& piece) {
   const auto& queues = cluster_.queues();
   const QueueId claimer = cluster_.job(piece.job).queue;
   const auto part = [&](const Taken& taken) {
@@ -469,8 +469,8 @@ std::size_t Search::FindUnfair(const Piece& piece) {
   }
   const auto mark = cluster_.mark();
   for (const auto& ref : claimed_) cluster_.Move(ref, Place{});
-  std::size_t unfair = kNone;
-  for (std::size_t i = 0; i < taken_.size() && unfair == kNone; ++i) {
+  std::optional<std::size_t> unfair;
+  for (std::size_t i = 0; i < taken_.size() && !unfair; ++i) {
     if (taken_[i].moved) continue;
     const auto [ours, theirs] = part(taken_[i]);
     Vec cost;

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -89,7 +90,7 @@ class Search final : private RoomMaker {
   void MoveElsewhere(const Piece& claim);
   bool WithinBounds(const Piece& piece) const;
   bool EndsLessSaturated(const Piece& piece, QueueId ours, QueueId theirs) const;
-  std::size_t FindUnfair(const Piece& piece);
+  std::optional<std::size_t> FindUnfair(const Piece& piece);
   void SpareUnfair(const Piece& piece);
   std::int64_t Spent() const { return visited_ + placement_.steps() + cluster_.moves(); }
 
