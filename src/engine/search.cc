@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 
 #include "engine/order.h"
 
@@ -414,10 +415,8 @@ void Search::LetGo(const Piece& piece) {
       taken_.erase(taken_.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
-  std::vector<JobId> jobs;
-  for (const auto& taken : taken_) jobs.push_back(taken.unit.job);
-  std::sort(jobs.begin(), jobs.end());
-  jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
+  std::set<JobId> jobs;
+  for (const auto& taken : taken_) jobs.insert(taken.unit.job);
   for (const JobId job : jobs) LetGoPart(piece, job);
   std::erase_if(taken_, [](const Taken& taken) { return taken.before.empty(); });
 }
