@@ -230,6 +230,7 @@ Search::Outcome Search::Run(Step step, const Piece& piece, std::int64_t& budget)
   taken_.clear();
   step_ = step;
   piece_ = &piece;
+  held_before_ = cluster_.queues()[cluster_.job(piece.job).queue].held;
   const JobState& claimer = cluster_.job(piece.job);
   const auto before = Spent();
   bool whole = true;
@@ -312,10 +313,21 @@ bool Search::Conclude(const Piece& piece) {
   LetGo(piece);
   MoveElsewhere(piece);
   if (!WithinBounds(piece)) return false;
-  if (step_ == Step::kPreempt) return true;
+  if (step_ == Step::kPreempt) return !RisesAboveShare(piece);
   const auto unfair = FindUnfair(piece);
   if (!unfair) return true;
   unfair_ = taken_[*unfair].unit;
+  return false;
+}
+
+// A preemption swaps jobs inside a queue; it does not lift the queue above its share, where the
+// next cycle would take back what it got.
+bool Search::RisesAboveShare(const Piece& piece) const {
+  const QueueState& queue = cluster_.queues()[cluster_.job(piece.job).queue];
+  for (std::size_t d = 0; d < cluster_.queues().dims(); ++d) {
+    if (piece.cost[d] == 0 || queue.held[d] <= queue.share[d]) continue;
+    if (queue.held[d] > held_before_[d]) return true;
+  }
   return false;
 }
 

@@ -92,6 +92,7 @@ class Search final : private RoomMaker {
   bool EndsLessSaturated(const Piece& piece, QueueId ours, QueueId theirs) const;
   std::optional<std::size_t> FindUnfair(const Piece& piece);
   void SpareUnfair(const Piece& piece);
+  bool RisesAboveShare(const Piece& piece) const;
   std::int64_t Spent() const { return visited_ + placement_.steps() + cluster_.moves(); }
 
   Cluster& cluster_;
@@ -111,6 +112,7 @@ class Search final : private RoomMaker {
   std::uint32_t rounds_ = 0;
   bool took_fresh_ = false;
   std::vector<Taken> taken_;
+  Vec held_before_;    // by the claimer's queue, when the search began
   VictimUnit unfair_;  // of the last trial: whom it was not fair to take, or nobody
   std::vector<WorkerRef> workers_;
   std::vector<WorkerRef> claimed_;  // the workers of the piece, at their promised places
