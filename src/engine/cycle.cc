@@ -30,7 +30,6 @@ Plan Scheduler::Steps::Run(std::int64_t now_ms) {
   causes_.clear();
   hints_.clear();
   undecided_.clear();
-  ++cycle_;
   cluster_.BeginCycle();
   cluster_.DivideShares();
   const auto moves = cluster_.moves(), steps = placement_.steps();

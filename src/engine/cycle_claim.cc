@@ -84,7 +84,7 @@ void Scheduler::Steps::Claim(Step step) {
 
 bool Scheduler::Steps::ToBeTriedLater(Step step, const BucketHead& head) {
   const auto found = cut_off_.find({head.bucket, step});
-  if (found == cut_off_.end() || found->second.until <= cycle_) return false;
+  if (found == cut_off_.end() || found->second.until <= cluster_.cycles()) return false;
   if (!cluster_.policy().search_again_later) return false;
   undecided_.push_back(head.queue);
   plan_.complete = false;
@@ -105,7 +105,7 @@ void Scheduler::Steps::NoteOutcome(Step step, JobId job, Search::Outcome outcome
   }
   CutOff& cut_off = cut_off_[key];
   cut_off.times = std::min(cut_off.times + 1, kMostCutOffs);
-  cut_off.until = cycle_ + (std::int64_t{1} << cut_off.times);
+  cut_off.until = cluster_.cycles() + (std::uint64_t{1} << cut_off.times);
 }
 
 // Verdicts that time or other queues alone can overturn are not kept.

@@ -95,10 +95,9 @@ class Scheduler::Steps {
   // A search that was cut off is tried again after 2, 4, 8, ... cycles.
   struct CutOff {
     std::uint32_t times = 0;  // in a row
-    std::int64_t until = 0;   // the cycle in which it is tried again
+    std::uint64_t until = 0;  // the cycle in which it is tried again
   };
   std::map<std::pair<std::uint32_t, Step>, CutOff> cut_off_;  // by bucket and step
-  std::int64_t cycle_ = 0;
   std::vector<QueueId> undecided_;  // queues with a job that is to be looked at again later
   bool min_runtimes_ = false;       // some queue protects its young jobs
   std::map<WorkerRef, Cause> causes_;

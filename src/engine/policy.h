@@ -20,6 +20,7 @@ struct Policy {
   bool reclaim_in_proportion = true;   // above its quota nobody reclaims what costs fairness more
   bool reclaim_by_resource = true;     // only from who holds too much of what the claimer asks for
   bool preempt = true;                 // higher priority in the same queue goes first
+  bool preempt_within_share = true;    // it does not lift the queue above its fair share
   bool evict_stale = true;             // a gang below its minimum gives up after its grace
   bool victims_may_move = true;        // a victim that fits elsewhere is moved, not paused
   bool compare_lost_work = true;       // victims by lost GPU-seconds where known on both sides

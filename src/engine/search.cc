@@ -323,6 +323,7 @@ bool Search::Conclude(const Piece& piece) {
 // A preemption swaps jobs inside a queue; it does not lift the queue above its share, where the
 // next cycle would take back what it got.
 bool Search::RisesAboveShare(const Piece& piece) const {
+  if (!cluster_.policy().preempt_within_share) return false;
   const QueueState& queue = cluster_.queues()[cluster_.job(piece.job).queue];
   for (std::size_t d = 0; d < cluster_.queues().dims(); ++d) {
     if (piece.cost[d] == 0 || queue.held[d] <= queue.share[d]) continue;

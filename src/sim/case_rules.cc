@@ -8,7 +8,7 @@ namespace {
 
 using engine::Policy;
 
-constexpr std::array<CaseRule, 31> kRules = {{
+constexpr std::array<CaseRule, 32> kRules = {{
     {"shrink", "elastic workers are taken back before anybody is stopped",
      [](Policy& p) { p.shrink = false; }},
     {"consolidate", "workers move so that somebody fits", [](Policy& p) { p.consolidate = false; }},
@@ -21,6 +21,8 @@ constexpr std::array<CaseRule, 31> kRules = {{
      [](Policy& p) { p.search_again_later = false; }},
     {"preempt", "higher priority in the same queue goes first",
      [](Policy& p) { p.preempt = false; }},
+    {"preempt_within_share", "preemption does not lift a queue above its fair share",
+     [](Policy& p) { p.preempt_within_share = false; }},
     {"evict_stale", "a gang below its minimum gives up after its grace",
      [](Policy& p) { p.evict_stale = false; }},
     {"victims_may_move", "a victim that fits elsewhere is moved",
