@@ -35,6 +35,28 @@ else()
   add_library(muster::yaml ALIAS yaml-cpp)
 endif()
 
+# Boost: headers only (Asio, Beast). Their declarations are heavy, so only src/net and the wiring
+# include them.
+find_package(Boost 1.81 REQUIRED)
+find_package(Threads REQUIRED)
+add_library(muster_boost INTERFACE)
+target_link_libraries(muster_boost INTERFACE Boost::headers Threads::Threads)
+target_compile_definitions(muster_boost INTERFACE BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_DISABLE_BOOST_COROUTINE)
+add_library(muster::boost ALIAS muster_boost)
+
+# muster_static(name LIBRARY header-file [LINK libraries...]): a C library, static where there is one.
+function(muster_static name library header)
+  cmake_parse_arguments(static "" "" "LINK" ${ARGN})
+  find_library(MUSTER_LIB_${name} NAMES lib${library}.a ${library} REQUIRED)
+  find_path(MUSTER_INCLUDE_${name} ${header} REQUIRED)
+  add_library(muster_${name} INTERFACE)
+  target_include_directories(muster_${name} SYSTEM INTERFACE "${MUSTER_INCLUDE_${name}}")
+  target_link_libraries(muster_${name} INTERFACE "${MUSTER_LIB_${name}}" ${static_LINK})
+  add_library(muster::${name} ALIAS muster_${name})
+endfunction()
+muster_static(sqlite sqlite3 sqlite3.h LINK Threads::Threads ${CMAKE_DL_LIBS} m)
+muster_static(hwloc hwloc hwloc.h LINK udev m)
+
 if(MUSTER_TESTS)
   find_package(GTest REQUIRED)
   find_package(rapidcheck REQUIRED)
