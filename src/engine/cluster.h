@@ -59,7 +59,9 @@ class Cluster {
   // A node that goes down loses its workers; the jobs that had some there ask for new places.
   void SetNodeUp(NodeId node, bool up);
   void SetNodeCordoned(NodeId node, bool cordoned, bool draining);
-  Result<JobId> AddJob(const model::Job& job, std::int64_t submitted_ms);
+  // `known_as` where several jobs have one name; otherwise the job's own name, which is unique.
+  Result<JobId> AddJob(const model::Job& job, std::int64_t submitted_ms,
+                       const std::string& known_as = {});
   void RemoveJob(JobId job);  // finished or cancelled: gives everything back
   void SetHold(JobId job, bool on_hold);
   void SetStaleSince(JobId job, std::int64_t since_ms);

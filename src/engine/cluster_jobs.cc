@@ -90,7 +90,9 @@ Result<void> Cluster::AddGroups(const model::Job& job, JobState& state) const {
   return {};
 }
 
-Result<JobId> Cluster::AddJob(const model::Job& job, std::int64_t submitted_ms) {
+Result<JobId> Cluster::AddJob(const model::Job& job, std::int64_t submitted_ms,
+                              const std::string& known_as) {
+  const std::string& name = known_as.empty() ? job.name : known_as;
   const QueueId queue = queues_->Find(job.queue);
   if (queue == kNone) {
     return Fail(ErrorCode::kNotFound, "job " + job.name + " names no queue " + job.queue);
@@ -99,11 +101,11 @@ Result<JobId> Cluster::AddJob(const model::Job& job, std::int64_t submitted_ms) 
     return Fail(ErrorCode::kInvalid, "queue " + job.queue + " has queues below it",
                 "jobs go into one of those");
   }
-  if (job_by_name_.contains(job.name)) {
-    return Fail(ErrorCode::kConflict, "job " + job.name + " is there already");
+  if (job_by_name_.contains(name)) {
+    return Fail(ErrorCode::kConflict, "job " + name + " is there already");
   }
   JobState state;
-  state.name = job.name;
+  state.name = name;
   state.sequence = next_sequence_++;
   state.added_in = cycles_;
   state.queue = queue;
@@ -150,7 +152,7 @@ Result<JobId> Cluster::AddJob(const model::Job& job, std::int64_t submitted_ms) 
     free_slots_.pop_back();
     jobs_[id] = std::move(state);
   }
-  job_by_name_.emplace(job.name, id);
+  job_by_name_.emplace(name, id);
   for (const auto& worker : jobs_[id].workers) {
     Contribute(id, worker, +1);
     shapes_->AddDemand(worker.shape, +1);

@@ -76,6 +76,8 @@ struct Explanation {
 Explanation Explain(Cluster& cluster, JobId job, std::int64_t now_ms);
 std::string_view Name(Filter filter);
 std::string_view Name(Right right);
+std::string Sentence(const Cluster& cluster, const Explanation& why);  // why it waits, in one
+std::string Describe(const Change& change);                            // "ask for 2 workers"
 std::string Render(const Cluster& cluster, const Explanation& why);
 
 }  // namespace muster::engine

@@ -59,6 +59,8 @@ std::string Amount(const Cluster& cluster, std::size_t dim, std::int64_t value) 
   return FormatMilli(value) + " " + queues.dim_name(dim);
 }
 
+}  // namespace
+
 std::string Sentence(const Cluster& cluster, const Explanation& why) {
   const auto& queues = cluster.queues();
   const auto bound = [&](const std::string& what) {
@@ -119,8 +121,6 @@ std::string Describe(const Change& change) {
   }
   return "";
 }
-
-}  // namespace
 
 std::string Render(const Cluster& cluster, const Explanation& why) {
   std::string out = cluster.job(why.job).name + " waits: " + Sentence(cluster, why) + ".\n";

@@ -1,0 +1,361 @@
+// What people ask for: each command is checked as a whole before anything is changed.
+#include <algorithm>
+
+#include "base/check.h"
+#include "control/controller.h"
+#include "model/problems.h"
+#include "model/vocabulary.h"
+
+namespace muster::control {
+
+using model::Follows;
+using state::JobRecord;
+
+namespace {
+
+std::optional<JobNumber> AsNumber(const std::string& word) {
+  if (word.empty() || word.size() > 18 ||
+      word.find_first_not_of("0123456789") != std::string::npos) {
+    return std::nullopt;
+  }
+  return std::stoull(word);
+}
+
+}  // namespace
+
+Result<JobNumber> Controller::Resolve(const std::string& word, const std::string& user) const {
+  if (const auto number = AsNumber(word)) {
+    if (state_.Find(*number) != nullptr || state_.FindArray(*number) != nullptr) return *number;
+    if (*number > 0 && *number < state_.next_job()) return *number;  // history has it
+  }
+  if (word == "@last") {
+    JobNumber last = 0;
+    for (const auto& [id, job] : state_.jobs()) {
+      if (job.user == user) last = job.array != 0 ? job.array : id;
+    }
+    if (last != 0) return last;
+    return Fail(ErrorCode::kNotFound, "you have not submitted a job that is still remembered");
+  }
+  // "sweep[3]" is a task of the latest array of that name.
+  if (const auto bracket = word.find('['); bracket != std::string::npos && word.back() == ']') {
+    const auto index = AsNumber(word.substr(bracket + 1, word.size() - bracket - 2));
+    const auto name = word.substr(0, bracket);
+    auto array = state_.Latest(name, user);
+    if (array == 0) array = state_.Latest(name, "");
+    const auto* record = state_.FindArray(array);
+    if (index && record != nullptr) {
+      const auto offset = static_cast<std::int64_t>(*index) - record->spec->array->first;
+      if (offset >= 0 && offset < record->tasks) return array + 1 + static_cast<JobNumber>(offset);
+    }
+  }
+  if (const auto mine = state_.Latest(word, user); mine != 0) return mine;
+  if (const auto any = state_.Latest(word, ""); any != 0) return any;
+  std::set<std::string> names;
+  for (const auto& [id, job] : state_.jobs()) {
+    if (job.spec->name.starts_with(word)) names.insert(job.spec->name);
+  }
+  if (names.size() == 1) return state_.Latest(*names.begin(), "");
+  if (names.size() > 1) {
+    std::string list;
+    for (const auto& name : names) list += (list.empty() ? "" : ", ") + name;
+    return Fail(ErrorCode::kConflict, "\"" + word + "\" is the beginning of several jobs: " + list,
+                "write more of the name, or the number");
+  }
+  return Fail(ErrorCode::kNotFound, "there is no job \"" + word + "\"",
+              "`muster ps --all` lists them");
+}
+
+Result<const JobRecord*> Controller::Live(JobNumber id) const {
+  const auto* job = state_.Find(id);
+  if (job == nullptr) {
+    if (id > 0 && id < state_.next_job()) {
+      return Fail(ErrorCode::kConflict, "job " + std::to_string(id) + " has ended");
+    }
+    return Fail(ErrorCode::kNotFound, "there is no job " + std::to_string(id),
+                "`muster ps --all` lists them");
+  }
+  if (job->ending) {
+    return Fail(ErrorCode::kConflict, "job " + std::to_string(id) + " (" + job->name() +
+                                          ") has ended: it " + std::string(Name(job->ending->end)));
+  }
+  return job;
+}
+
+// A command on an array is one on each of its tasks that has not ended.
+Result<void> Controller::ForEachTask(JobNumber id,
+                                     const std::function<Result<void>(JobNumber)>& act) {
+  const auto* array = state_.FindArray(id);
+  if (array == nullptr) return act(id);
+  if (array->Ended()) {
+    return Fail(ErrorCode::kConflict, "all tasks of array " + std::to_string(id) + " have ended");
+  }
+  const auto last = id + static_cast<JobNumber>(array->tasks);
+  Result<void> refused;
+  std::int64_t done = 0;
+  for (JobNumber task = id + 1; task <= last; ++task) {
+    const auto* job = state_.Find(task);
+    if (job == nullptr || job->ending) continue;
+    if (auto acted = act(task); acted) {
+      ++done;
+    } else {
+      refused = acted;
+    }
+  }
+  return done > 0 ? Result<void>() : refused;
+}
+
+Result<std::vector<Follows>> Controller::ResolveFollows(const Submission& submission) {
+  std::vector<Follows> follows;
+  for (const auto& after : submission.spec.after) {
+    auto id = Resolve(after.job, submission.user);
+    if (!id) {
+      return Fail(ErrorCode::kNotFound, "`after: " + after.job + "`: " + id.error().message,
+                  "submit that job first; a job follows jobs that are known");
+    }
+    const auto* job = state_.Find(*id);
+    const auto* array = state_.FindArray(*id);
+    if ((job != nullptr && !job->ending) || (array != nullptr && !array->Ended())) {
+      follows.push_back({*id, after.condition});
+      continue;
+    }
+    // It has ended already: either that is what was wanted, or it can never be.
+    bool good = false;
+    if (array != nullptr) {
+      good = array->succeeded == array->tasks;
+    } else if (job != nullptr) {
+      good = job->ending->end == model::End::kSucceeded;
+    } else {
+      state::HistoryQuery query;
+      query.job = *id;
+      auto rows = ports_.store.History(query);
+      if (!rows) return tl::unexpected(rows.error());
+      good = !rows->empty() && rows->front().end == "succeeded";
+    }
+    const bool wanted = after.condition == model::AfterCondition::kAny ||
+                        (after.condition == model::AfterCondition::kOk) == good;
+    if (!wanted) {
+      return Fail(ErrorCode::kConflict,
+                  "`after: " + after.job + ":" + std::string(NameOf(after.condition)) + "`: job " +
+                      std::to_string(*id) + (good ? " has succeeded" : " has not succeeded"),
+                  "run that job again first, or take `:any`");
+    }
+  }
+  return follows;
+}
+
+Result<JobNumber> Controller::Submit(Submission submission) {
+  const auto& spec = submission.spec;
+  if (!submission.key.empty()) {
+    if (const auto known = state_.FindKey(submission.user, submission.key); known != 0) {
+      return known;
+    }
+  }
+  if (spec.kind == model::JobKind::kTune || spec.kind == model::JobKind::kServe) {
+    return Fail(ErrorCode::kInvalid,
+                "kind: " + std::string(NameOf(spec.kind)) + " is not available yet",
+                "use kind: train or kind: build");
+  }
+  if (spec.command.empty() && spec.job_template.empty()) {
+    return Fail(ErrorCode::kInvalid, "the job has no command",
+                "add `command: [python3, train.py]`");
+  }
+  const auto tasks = spec.array ? spec.array->last - spec.array->first + 1 : 1;
+  if (static_cast<std::int64_t>(state_.live_jobs()) + tasks > settings_.live_jobs_max) {
+    return Fail(ErrorCode::kConflict,
+                "there are too many jobs: " + std::to_string(state_.live_jobs()) +
+                    " have not ended, at most " + std::to_string(settings_.live_jobs_max) +
+                    " may wait or run",
+                "wait for some to end, or raise the bound in musterd's settings");
+  }
+  if (engine_.cluster().queues().Find(spec.queue) == engine::kNone) {
+    std::vector<std::string_view> names;
+    for (const auto& queue : state_.queues()) names.push_back(queue.name);
+    const auto near = model::Nearest(spec.queue, names);
+    return Fail(ErrorCode::kNotFound, "queue \"" + spec.queue + "\" does not exist",
+                near.empty() ? "`muster queue list` shows them"
+                             : "did you mean " + std::string(near) + "?");
+  }
+  auto follows = ResolveFollows(submission);
+  if (!follows) return tl::unexpected(follows.error());
+  if (auto admitted = engine_.Admit(spec, NowMs()); !admitted) {
+    return tl::unexpected(admitted.error());
+  }
+  const JobNumber id = state_.next_job();
+  if (submission.dry_run) return id;
+  const auto shared = std::make_shared<const model::Job>(std::move(submission.spec));
+  Emit(model::JobSubmitted{id, shared, submission.user, submission.uid, submission.gid,
+                           std::move(*follows), submission.key});
+  const JobNumber first = shared->array ? id + 1 : id;
+  for (JobNumber job = first; submission.held && job < first + static_cast<JobNumber>(tasks);
+       ++job) {
+    Emit(model::JobHeld{job, true, submission.user});
+  }
+  return id;
+}
+
+Result<void> Controller::Cancel(JobNumber id, const std::string& by) {
+  return ForEachTask(id, [&](JobNumber task) -> Result<void> {
+    auto job = Live(task);
+    if (!job) return tl::unexpected(job.error());
+    if ((*job)->stopping != StopWhy::kCancelled) StopJob(task, StopWhy::kCancelled, by);
+    return {};
+  });
+}
+
+Result<void> Controller::Suspend(JobNumber id, const std::string& by) {
+  return ForEachTask(id, [&](JobNumber task) -> Result<void> {
+    auto job = Live(task);
+    if (!job) return tl::unexpected(job.error());
+    if ((*job)->suspended) return {};
+    if ((*job)->stopping != StopWhy::kNone) {
+      return Fail(ErrorCode::kConflict,
+                  "job " + std::to_string(task) + " is being stopped already");
+    }
+    StopJob(task, StopWhy::kSuspended, by);
+    return {};
+  });
+}
+
+Result<void> Controller::Resume(JobNumber id, const std::string& by) {
+  return ForEachTask(id, [&](JobNumber task) -> Result<void> {
+    auto job = Live(task);
+    if (!job) return tl::unexpected(job.error());
+    if (!(*job)->suspended && !(*job)->held) {
+      return Fail(ErrorCode::kConflict,
+                  "job " + std::to_string(task) + " is neither suspended nor held",
+                  "a job that is paused or waits goes on by itself; `muster why` says when");
+    }
+    Emit(model::JobResumed{task, by});
+    return {};
+  });
+}
+
+Result<void> Controller::Hold(JobNumber id, const std::string& by) {
+  return ForEachTask(id, [&](JobNumber task) -> Result<void> {
+    auto job = Live(task);
+    if (!job) return tl::unexpected(job.error());
+    if ((*job)->Holds()) {
+      return Fail(ErrorCode::kConflict, "job " + std::to_string(task) + " runs already",
+                  "`muster suspend` stops it");
+    }
+    Emit(model::JobHeld{task, true, by});
+    return {};
+  });
+}
+
+Result<void> Controller::Requeue(JobNumber id, const std::string& by) {
+  return ForEachTask(id, [&](JobNumber task) -> Result<void> {
+    auto job = Live(task);
+    if (!job) return tl::unexpected(job.error());
+    if (!(*job)->Holds()) {
+      return Fail(ErrorCode::kConflict, "job " + std::to_string(task) + " does not run",
+                  "it starts as soon as it can; `muster why` says when");
+    }
+    if ((*job)->stopping != StopWhy::kNone) {
+      return Fail(ErrorCode::kConflict,
+                  "job " + std::to_string(task) + " is being stopped already");
+    }
+    StopJob(task, StopWhy::kRequeued, by);
+    return {};
+  });
+}
+
+Result<void> Controller::Scale(JobNumber id, int minimum, int maximum, const std::string& by) {
+  auto job = Live(id);
+  if (!job) return tl::unexpected(job.error());
+  const auto& spec = *(*job)->spec;
+  if (spec.roles.size() != 1 || spec.groups.size() != 1) {
+    return Fail(ErrorCode::kInvalid, "job " + std::to_string(id) + " has several roles",
+                "submit it again with other counts");
+  }
+  if (minimum < 1 || maximum < minimum) {
+    return Fail(ErrorCode::kInvalid,
+                "workers must be at least 1, and the maximum not below the "
+                "minimum");
+  }
+  const auto held = static_cast<int>(
+      (*job)->workers.size() -
+      static_cast<std::size_t>(std::count_if((*job)->workers.rbegin(), (*job)->workers.rend(),
+                                             [](const auto& w) { return !w.Holds(); })));
+  if ((*job)->Holds() && maximum < held) {
+    return Fail(ErrorCode::kConflict,
+                "job " + std::to_string(id) + " runs with " + std::to_string(held) +
+                    " workers, more than " + std::to_string(maximum),
+                "suspend it, scale it and resume it");
+  }
+  auto changed = std::make_shared<model::Job>(spec);
+  changed->roles[0].count = maximum;
+  changed->groups[0].minimum = minimum;
+  if (auto admitted = engine_.Admit(*changed, NowMs()); !admitted) return admitted;
+  Emit(model::JobChanged{
+      id, changed, "workers " + std::to_string(minimum) + ".." + std::to_string(maximum), by});
+  return {};
+}
+
+Result<void> Controller::SetPriority(JobNumber id, std::int64_t priority, const std::string& by) {
+  if (priority < 0 || priority > 1'000'000) {
+    return Fail(ErrorCode::kInvalid, "a priority is a number from 0 to 1000000",
+                "or low, normal, high, build, critical");
+  }
+  return ForEachTask(id, [&](JobNumber task) -> Result<void> {
+    auto job = Live(task);
+    if (!job) return tl::unexpected(job.error());
+    auto changed = std::make_shared<model::Job>(*(*job)->spec);
+    changed->priority = priority;
+    Emit(model::JobChanged{task, changed, "priority " + std::to_string(priority), by});
+    return {};
+  });
+}
+
+Result<void> Controller::MarkNode(const std::string& node, bool cordoned, bool draining,
+                                  const std::string& by) {
+  const auto found = state_.nodes().find(node);
+  if (found == state_.nodes().end()) {
+    return Fail(ErrorCode::kNotFound, "there is no node \"" + node + "\"",
+                "`muster nodes` lists them");
+  }
+  Emit(model::NodeMarked{node, cordoned, draining, by});
+  return {};
+}
+
+Result<void> Controller::ApplyQueues(std::vector<model::Queue> queues, const std::string& by) {
+  // Queues of the file replace those of the same name; the others stay.
+  std::vector<model::Queue> tree = state_.queues();
+  for (auto& queue : queues) {
+    const auto known =
+        std::find_if(tree.begin(), tree.end(), [&](const auto& q) { return q.name == queue.name; });
+    if (known != tree.end()) {
+      queue.created_order = known->created_order;
+      *known = std::move(queue);
+    } else {
+      queue.created_order = static_cast<std::int64_t>(tree.size());
+      tree.push_back(std::move(queue));
+    }
+  }
+  for (const auto& queue : tree) {
+    const bool orphan = !queue.parent.empty() &&
+                        std::none_of(tree.begin(), tree.end(),
+                                     [&](const auto& q) { return q.name == queue.parent; });
+    if (orphan) {
+      return Fail(ErrorCode::kInvalid, "queue " + queue.name + " has no parent " + queue.parent,
+                  "add it to the file");
+    }
+    for (const auto& [id, job] : state_.jobs()) {
+      if (!job.ending && queue.parent == job.spec->queue) {
+        return Fail(ErrorCode::kConflict,
+                    "queue " + queue.parent + " has jobs of its own (" + std::to_string(id) +
+                        "), so it cannot get queues below it",
+                    "wait for them to end, or cancel them");
+      }
+    }
+  }
+  // The tree must be one that the engine takes; tried before it is written.
+  state::State trial;
+  trial.Fold({NowMs(), model::QueuesApplied{tree, by}});
+  EngineView view(settings_.engine);
+  if (auto built = view.Build(trial, NowMs()); !built) return built;
+  Emit(model::QueuesApplied{std::move(tree), by});
+  return {};
+}
+
+}  // namespace muster::control

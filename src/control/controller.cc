@@ -1,0 +1,392 @@
+// The round: what is new, the engine, the journal, the effects; and recovery.
+#include "control/controller.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/units.h"
+#include "base/wide.h"
+
+namespace muster::control {
+
+using pools::Found;
+using pools::LaunchKey;
+using state::JobRecord;
+using state::WorkerPhase;
+
+namespace {
+
+constexpr std::int64_t kIdleCycleMs = 5'000;  // delays and graces run out without any event
+constexpr std::int64_t kUseEveryMs = 60'000;
+
+}  // namespace
+
+Controller::Controller(Ports ports, Settings settings)
+    : ports_(std::move(ports)), settings_(std::move(settings)), engine_(settings_.engine) {}
+
+Controller::~Controller() = default;
+
+// Wall time that never jumps: the monotonic clock from where the wall clock stood at the start, and
+// never before the last thing that was written.
+std::int64_t Controller::NowMs() {
+  const std::int64_t now = ports_.clock.MonotonicNs() / 1'000'000 + wall_offset_ms_;
+  last_ms_ = std::max(last_ms_, now);
+  return last_ms_;
+}
+
+void Controller::Emit(model::EventBody body) {
+  model::Event event{NowMs(), std::move(body)};
+  state::Record record{state_.revision() + 1, event.at_ms, model::JobOf(event.body),
+                       model::EncodeEvent(event.body)};
+  batch_.push_back(std::move(record));
+  state_.Fold(event);
+  if (built_) engine_.Apply(event, state_);
+  dirty_ = true;
+}
+
+Result<void> Controller::Recover() {
+  batch_.clear();
+  history_.clear();
+  effects_.clear();
+  starting_.clear();
+  built_ = false;
+  due_.clear();
+  due_of_.clear();
+  if (auto read = ReadJournal(); !read) return read;
+  wall_offset_ms_ = ports_.clock.WallMs() - ports_.clock.MonotonicNs() / 1'000'000;
+  Emit(model::DaemonStarted{settings_.version});
+  if (state_.queues().empty()) {
+    model::Queue everybody;
+    everybody.name = "default";
+    everybody.quota["gpus"] = model::kUnlimited;
+    Emit(model::QueuesApplied{{everybody}, "musterd"});
+  }
+  if (auto joined = JoinNodes(); !joined) return joined;
+  if (auto written = Commit(); !written) return written;
+  // What the cluster is built from can be had again: it is where a replay begins.
+  state::Snapshot snapshot{state_.revision(), state_.Encode()};
+  if (auto saved = ports_.store.SaveSnapshot(snapshot, 0); !saved) return saved;
+  snapshot_at_ = built_at_ = snapshot.revision;
+  if (auto built = engine_.Build(state_, NowMs()); !built) return built;
+  built_ = true;
+  next_cycle_ms_ = 0;
+  use_folded_ms_ = NowMs();
+  AdoptAll();
+  return {};
+}
+
+Result<void> Controller::ReadJournal() {
+  auto snapshot = ports_.store.LoadSnapshot();
+  if (!snapshot) return tl::unexpected(snapshot.error());
+  state_ = state::State();
+  if (!snapshot->body.empty()) {
+    auto decoded = state::State::Decode(snapshot->body);
+    if (!decoded) return tl::unexpected(decoded.error());
+    state_ = std::move(*decoded);
+  }
+  state::RecordQuery query;
+  query.after = state_.revision();
+  query.limit = SIZE_MAX >> 1;
+  const std::string where = ports_.store.Describe();
+  return ports_.store.Read(query, [&](const state::Record& record) -> Result<void> {
+    if (record.revision != state_.revision() + 1) {
+      return tl::unexpected(state::Damaged(state_.revision() + 1, where));
+    }
+    auto body = model::DecodeEvent(record.body);
+    if (!body) return tl::unexpected(body.error());
+    state_.Fold({record.at_ms, std::move(*body)});
+    last_ms_ = std::max(last_ms_, record.at_ms);
+    return {};
+  });
+}
+
+Result<void> Controller::JoinNodes() {
+  pool_of_node_.clear();
+  std::set<std::string> present;
+  for (auto* pool : ports_.pools) {
+    auto nodes = pool->Discover();
+    if (!nodes) return tl::unexpected(nodes.error());
+    for (auto& node : *nodes) {
+      node.pool = pool->name();
+      pool_of_node_[node.name] = pool->name();
+      present.insert(node.name);
+      const auto known = state_.nodes().find(node.name);
+      if (known != state_.nodes().end()) {
+        node.cordoned = known->second.node.cordoned;
+        node.draining = known->second.node.draining;
+        if (known->second.node == node && known->second.up) continue;
+      }
+      Emit(model::NodeJoined{node});
+    }
+  }
+  std::vector<std::string> missing;
+  for (const auto& [name, record] : state_.nodes()) {
+    if (record.up && !present.contains(name)) missing.push_back(name);
+  }
+  for (const auto& name : missing) Emit(model::NodeWent{name, false, "no pool has it any more"});
+  return {};
+}
+
+pools::Pool* Controller::PoolOf(const std::string& node) {
+  const auto name = pool_of_node_.find(node);
+  if (name == pool_of_node_.end()) return nullptr;
+  for (auto* pool : ports_.pools) {
+    if (pool->name() == name->second) return pool;
+  }
+  return nullptr;
+}
+
+void Controller::AdoptAll() {
+  std::vector<std::pair<JobNumber, std::uint32_t>> held;
+  for (const auto& [id, job] : state_.jobs()) {
+    if (job.ending) continue;
+    CheckJob(id);
+    for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
+      if (job.workers[w].Holds()) held.emplace_back(id, w);
+    }
+  }
+  for (const auto& [id, worker] : held) AdoptWorker(*state_.Find(id), worker);
+}
+
+void Controller::AdoptWorker(const JobRecord& job, std::uint32_t worker) {
+  const auto& record = job.workers[worker];
+  const LaunchKey key{job.id, worker, record.launch};
+  pools::Pool* pool = PoolOf(record.node);
+  const Found found = pool == nullptr ? Found::kDied : pool->Adopt(key);
+  const bool leaving = record.phase == WorkerPhase::kLeaving;
+  switch (found) {
+    case Found::kAlive:
+      if (leaving) effects_.push_back({Effect::Kind::kStop, key, record.node});
+      return;
+    case Found::kEnded:
+      return;
+    case Found::kNeverStarted:
+      if (record.phase == WorkerPhase::kPlaced) {
+        Start(job.id);
+        return;
+      }
+      break;
+    case Found::kDied:
+      break;
+  }
+  model::ExitFacts exit;
+  exit.lost = found == Found::kDied;
+  exit.stopped = leaving;
+  exit.ended_ms = NowMs();
+  HandleEnd(key, exit);
+}
+
+Result<void> Controller::Turn() {
+  for (auto* pool : ports_.pools) {
+    const auto events = pool->Poll();
+    for (const auto& event : events) Handle(event);
+  }
+  CheckDue();
+  if (dirty_ || NowMs() >= next_cycle_ms_) {
+    if (auto ran = RunCycle(); !ran) return ran;
+  }
+  if (auto written = Commit(); !written) return written;
+  Release();
+  return MaybeSnapshot();
+}
+
+Result<void> Controller::Commit() {
+  if (batch_.empty() && history_.empty()) return {};
+  auto written = ports_.store.Append(batch_, history_);
+  if (!written) return written;
+  batch_.clear();
+  history_.clear();
+  return {};
+}
+
+// Everything that was decided is in the journal: now it may happen.
+void Controller::Release() {
+  const auto effects = std::exchange(effects_, {});
+  starting_.clear();
+  for (const auto& effect : effects) {
+    if (effect.node.empty()) {
+      for (auto* each : ports_.pools) each->Forget(effect.key);
+      continue;
+    }
+    pools::Pool* pool = PoolOf(effect.node);
+    if (pool == nullptr) continue;
+    switch (effect.kind) {
+      case Effect::Kind::kStart: {
+        const auto* job = state_.Find(effect.key.job);
+        if (job == nullptr || job->ending || effect.key.worker >= job->workers.size()) break;
+        const auto& worker = job->workers[effect.key.worker];
+        if (worker.launch != effect.key.launch || worker.phase != WorkerPhase::kPlaced) break;
+        pool->Start(LaunchOf(effect.key));
+        break;
+      }
+      case Effect::Kind::kStop:
+        pool->Stop(effect.key);
+        break;
+      case Effect::Kind::kKill:
+        pool->Kill(effect.key);
+        break;
+      case Effect::Kind::kForget:
+        pool->Forget(effect.key);
+        break;
+    }
+  }
+}
+
+pools::Launch Controller::LaunchOf(const LaunchKey& key) const {
+  const JobRecord& job = *state_.Find(key.job);
+  const auto roles = WorkerRoles(*job.spec);
+  pools::Launch launch;
+  launch.key = key;
+  launch.spec = job.spec;
+  launch.job_name = job.name();
+  launch.user = job.user;
+  launch.uid = job.uid;
+  launch.gid = job.gid;
+  launch.restarts = job.restarts;
+  launch.generation = job.generation;
+  launch.array = job.array;
+  launch.array_index = job.array_index;
+  const bool dense = NeedsRegroup(*job.spec);
+  for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
+    const auto& worker = job.workers[w];
+    if (!worker.Holds() || worker.phase == WorkerPhase::kLeaving) continue;
+    pools::GangMember member;
+    member.worker = w;
+    member.rank = static_cast<int>(dense ? launch.members.size() : std::size_t{w});
+    member.role = w < roles.size() ? roles[w] : 0;
+    member.node = worker.node;
+    member.devices = worker.devices;
+    if (w == key.worker) {
+      launch.rank = member.rank;
+      launch.role = member.role;
+      launch.node = worker.node;
+      launch.devices = worker.devices;
+    }
+    launch.members.push_back(std::move(member));
+  }
+  return launch;
+}
+
+Result<void> Controller::MaybeSnapshot() {
+  if (state_.revision() - snapshot_at_ < settings_.snapshot_every) return {};
+  state::Snapshot snapshot{state_.revision(), state_.Encode()};
+  if (auto saved = ports_.store.SaveSnapshot(snapshot, built_at_); !saved) return saved;
+  snapshot_at_ = snapshot.revision;
+  return ports_.store.Compact(0, NowMs() - settings_.keep_history_ms);
+}
+
+Result<void> Controller::Finish() {
+  if (auto written = Commit(); !written) return written;
+  if (state_.revision() == snapshot_at_) return {};
+  return ports_.store.SaveSnapshot({state_.revision(), state_.Encode()}, built_at_);
+}
+
+std::int64_t Controller::DueInMs() {
+  const auto now = NowMs();
+  std::int64_t next = now + 1'000;
+  if (!due_.empty()) next = std::min(next, due_.begin()->first);
+  if (dirty_) next = now;
+  return std::max<std::int64_t>(0, next - now);
+}
+
+Result<void> Controller::RunCycle() {
+  FoldUse();
+  const auto now = NowMs();
+  const auto plan = engine_.Cycle(state_, now);
+  if (!plan) return tl::unexpected(plan.error());
+  Emit(model::CycleRan{plan->complete, plan->steps, now});
+  Carry(*plan);
+  dirty_ = !plan->complete || !effects_.empty();
+  next_cycle_ms_ = now + kIdleCycleMs;
+  return {};
+}
+
+// The engine's actions as events, and what follows from them.
+void Controller::Carry(const model::Plan& plan) {
+  std::set<JobNumber> started, regroup;
+  std::set<std::pair<JobNumber, std::uint32_t>> fresh;
+  for (const auto& action : plan.actions) {
+    const JobNumber id = engine_.NumberOf(action.job);
+    const JobRecord& job = *state_.Find(id);
+    const std::string& node = engine_.NodeName(action.node);
+    switch (action.kind) {
+      case model::ActionKind::kStart:
+      case model::ActionKind::kGrow: {
+        if (job.Holds() && !started.contains(id) && NeedsRegroup(*job.spec)) regroup.insert(id);
+        const auto launch =
+            action.worker < job.workers.size() ? job.workers[action.worker].launch + 1 : 1;
+        Emit(model::WorkerPlaced{id, action.worker, launch, node, action.devices, action.kind});
+        started.insert(id);
+        fresh.emplace(id, action.worker);
+        break;
+      }
+      case model::ActionKind::kShrink:
+      case model::ActionKind::kMove:
+      case model::ActionKind::kPause: {
+        const auto why = action.kind == model::ActionKind::kShrink ? StopWhy::kShrunk
+                         : action.kind == model::ActionKind::kMove ? StopWhy::kMoved
+                                                                   : StopWhy::kPaused;
+        const JobNumber cause = engine_.NumberOf(action.cause);
+        Emit(model::WorkerLeaving{id, action.worker, why, action.rule, cause == id ? 0 : cause,
+                                  action.lost_gpu_ms});
+        const LaunchKey key{id, action.worker, job.workers[action.worker].launch};
+        effects_.push_back({Effect::Kind::kStop, key, node});
+        if (why != StopWhy::kPaused && NeedsRegroup(*job.spec)) regroup.insert(id);
+        break;
+      }
+    }
+    CheckJob(id);
+  }
+  for (const JobNumber id : regroup) Regroup(id, fresh);
+  for (const JobNumber id : started) Start(id);
+}
+
+// Starts every worker of the job that has a place and no process, unless old members of a gang that
+// is formed anew have not gone yet.
+void Controller::Start(JobNumber id) {
+  const JobRecord& job = *state_.Find(id);
+  if (NeedsRegroup(*job.spec) && job.Count(WorkerPhase::kLeaving) > 0) return;
+  for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
+    const auto& worker = job.workers[w];
+    if (worker.phase != WorkerPhase::kPlaced) continue;
+    const LaunchKey key{id, w, worker.launch};
+    if (starting_.insert(key).second) effects_.push_back({Effect::Kind::kStart, key, worker.node});
+  }
+}
+
+// Every member that has a process is stopped at a checkpoint; when the last has gone all start
+// together. Those of `fresh` were placed just now and have none.
+void Controller::Regroup(JobNumber id, const std::set<std::pair<JobNumber, std::uint32_t>>& fresh) {
+  const JobRecord& job = *state_.Find(id);
+  for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
+    const auto phase = job.workers[w].phase;
+    if (fresh.contains({id, w})) continue;
+    if (phase == WorkerPhase::kRunning || phase == WorkerPhase::kPlaced) {
+      StopWorker(id, w, StopWhy::kRegrouped);
+    }
+  }
+}
+
+void Controller::FoldUse() {
+  const auto now = NowMs();
+  if (now - use_folded_ms_ < kUseEveryMs) return;
+  const auto half_life = settings_.engine.policy.decay_half_life_ms;
+  const auto passed = now - use_folded_ms_;
+  use_folded_ms_ = now;
+  if (half_life <= 0) return;
+  auto use = state_.past_use();
+  // Linear within a minute of a half-life of days: the error is far below a thousandth.
+  for (auto& [queue, gpu_ms] : use) {
+    gpu_ms -=
+        static_cast<std::int64_t>(static_cast<Wide>(gpu_ms) * passed * 693 / 1000 / half_life);
+  }
+  const auto& queues = engine_.cluster().queues();
+  for (engine::QueueId q = 1; q < queues.size(); ++q) {
+    use[queues.spec(q).name] += queues[q].held[engine::kGpuDim] * passed / kMilli;
+  }
+  std::erase_if(use, [](const auto& entry) { return entry.second == 0; });
+  if (use == state_.past_use()) return;
+  Emit(model::UseNoted{use});
+}
+
+}  // namespace muster::control

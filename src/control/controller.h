@@ -1,0 +1,170 @@
+// Controller: events in, engine, plan journaled, then pool actions.
+//
+// One thread calls it. Commands and pool events become model::Events, which are folded into the
+// state at once and written together by Turn(); what they cause outside (answers, starts, stops) is
+// held back until they are durable. When writing fails, what was not written is forgotten: the
+// caller answers with the error and calls Recover(), which is the same way a restarted daemon
+// takes. So there is one path for a crash, a full disk and a start, and it is exercised all the
+// time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "model/event.h"
+#include "pools/pool.h"
+#include "sim/engine_view.h"
+#include "state/state.h"
+#include "state/store.h"
+
+namespace muster::control {
+
+using model::JobNumber;
+using sim::EngineView;
+
+struct Settings {
+  EngineView::Settings engine;
+  std::string version;
+  std::int64_t start_timeout_ms = 60'000;  // a pool must say that a worker runs
+  std::int64_t stop_slack_ms = 15'000;     // beyond the graces, before a worker is killed again
+  std::int64_t first_back_off_ms = 1'000;  // doubled with every failure
+  std::int64_t most_back_off_ms = 300'000;
+  std::uint64_t snapshot_every = 50'000;  // events
+  std::int64_t keep_history_ms = 90LL * 86'400'000;
+  std::int64_t live_jobs_max = 1'000'000;
+};
+
+struct Submission {
+  model::Job spec;
+  std::string user;
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::string key;  // of the submitter, for repeated requests; may be empty
+  bool held = false;
+  bool dry_run = false;
+};
+
+class Controller {
+ public:
+  struct Ports {
+    Clock& clock;
+    state::Store& store;
+    std::vector<pools::Pool*> pools;
+  };
+  Controller(Ports ports, Settings settings);
+  ~Controller();
+
+  // Reads the store, builds the cluster, takes up what runs. Also after a Turn() that failed.
+  Result<void> Recover();
+
+  // --- Commands. Each is complete or changes nothing; `by` is who asked.
+  Result<JobNumber> Submit(Submission submission);
+  Result<void> Cancel(JobNumber job, const std::string& by);
+  Result<void> Suspend(JobNumber job, const std::string& by);
+  Result<void> Resume(JobNumber job, const std::string& by);  // also releases a hold
+  Result<void> Hold(JobNumber job, const std::string& by);
+  Result<void> Requeue(JobNumber job, const std::string& by);
+  Result<void> Scale(JobNumber job, int minimum, int maximum, const std::string& by);
+  Result<void> SetPriority(JobNumber job, std::int64_t priority, const std::string& by);
+  Result<void> MarkNode(const std::string& node, bool cordoned, bool draining,
+                        const std::string& by);
+  Result<void> ApplyQueues(std::vector<model::Queue> queues, const std::string& by);
+
+  // One round: what pools report, what is due, the engine, the journal, and then the effects.
+  Result<void> Turn();
+  // Milliseconds until there is something to do by itself; at most a second.
+  std::int64_t DueInMs();
+  // At the end: a snapshot, so that the next start has nothing to read.
+  Result<void> Finish();
+
+  // --- Reading
+  const state::State& state() const { return state_; }
+  EngineView& engine() { return engine_; }
+  state::Store& store() { return ports_.store; }
+  std::int64_t NowMs();
+  pools::Pool* PoolOf(const std::string& node);
+  std::uint64_t replay_from() const { return built_at_; }  // where the present cluster was built
+  // Number of a name, an id, or a unique beginning of a name; `user` decides between namesakes.
+  Result<JobNumber> Resolve(const std::string& word, const std::string& user) const;
+
+ private:
+  using StopWhy = model::StopWhy;
+  struct Effect {
+    enum class Kind : std::uint8_t { kStart, kStop, kKill, kForget };
+    Kind kind;
+    pools::LaunchKey key;
+    std::string node;  // empty: whichever pool knows it
+  };
+
+  void Emit(model::EventBody body);
+  Result<void> Commit();
+  void Release();
+  Result<void> MaybeSnapshot();
+  Result<void> ReadJournal();
+  Result<void> JoinNodes();
+  void AdoptAll();
+  void AdoptWorker(const state::JobRecord& job, std::uint32_t worker);
+
+  void Handle(const pools::PoolEvent& event);
+  void HandleEnd(const pools::LaunchKey& key, const model::ExitFacts& exit);
+  void AfterExit(JobNumber job, std::uint32_t worker, const model::ExitFacts& exit, StopWhy why);
+  void Settle(JobNumber job, std::uint32_t worker, const model::ExitFacts& exit);
+  void FailGang(JobNumber job, std::uint32_t worker, const model::ExitFacts& exit);
+  void Regroup(JobNumber job, const std::set<std::pair<JobNumber, std::uint32_t>>& fresh);
+  void Start(JobNumber job);
+  void StopWorker(JobNumber job, std::uint32_t worker, StopWhy why);
+  void StopJob(JobNumber job, StopWhy why, const std::string& by);
+  void EndJob(JobNumber job, model::End end, StopWhy why, std::uint32_t worker,
+              const model::ExitFacts& exit);
+  Result<void> RunCycle();
+  void Carry(const model::Plan& plan);
+  void CheckDue();
+  void CheckJob(JobNumber job);
+  void CheckIdle(const state::JobRecord& job);
+  void Arm(std::int64_t at_ms, JobNumber job);
+  void FoldUse();
+  pools::Launch LaunchOf(const pools::LaunchKey& key) const;
+  Result<const state::JobRecord*> Live(JobNumber job) const;
+  Result<void> ForEachTask(JobNumber job, const std::function<Result<void>(JobNumber)>& act);
+  Result<std::vector<model::Follows>> ResolveFollows(const Submission& submission);
+
+  Ports ports_;
+  Settings settings_;
+  state::State state_;
+  EngineView engine_;
+  std::vector<state::Record> batch_;
+  std::vector<state::HistoryRow> history_;
+  std::vector<Effect> effects_;
+  std::set<pools::LaunchKey> starting_;  // among the effects
+  std::set<std::pair<std::int64_t, JobNumber>> due_;
+  std::unordered_map<JobNumber, std::int64_t> due_of_;
+  bool built_ = false;  // the engine's cluster is there
+  bool dirty_ = true;   // the engine has something new to look at
+  std::int64_t next_cycle_ms_ = 0;
+  std::int64_t wall_offset_ms_ = 0;
+  std::int64_t last_ms_ = 0;
+  std::int64_t use_folded_ms_ = 0;
+  std::uint64_t snapshot_at_ = 0;
+  std::uint64_t built_at_ = 0;
+  std::map<std::string, std::string> pool_of_node_;
+};
+
+// The role of each worker, in the engine's order of workers.
+std::vector<int> WorkerRoles(const model::Job& spec);
+// Whether its workers must all start anew when their number changes.
+bool NeedsRegroup(const model::Job& spec);
+// Whether a worker of this role serves the others and never ends by itself.
+bool IsService(const model::Role& role);
+// Whether the job is done when its first worker is.
+bool FirstWorkerDecides(const model::Job& spec);
+
+}  // namespace muster::control

@@ -1,0 +1,60 @@
+// What the framework of a job means for the life of its gang.
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "control/controller.h"
+
+namespace muster::control {
+
+using model::Framework;
+
+std::vector<int> WorkerRoles(const model::Job& spec) {
+  std::vector<int> roles;
+  for (std::size_t group = 0; group < spec.groups.size(); ++group) {
+    std::vector<int> here;
+    for (std::size_t r = 0; r < spec.roles.size(); ++r) {
+      if (spec.roles[r].group == static_cast<int>(group)) here.push_back(static_cast<int>(r));
+    }
+    const auto role = [&spec](int r) -> const model::Role& {
+      return spec.roles[static_cast<std::size_t>(r)];
+    };
+    std::stable_sort(here.begin(), here.end(),
+                     [&](int a, int b) { return role(a).priority > role(b).priority; });
+    for (const int r : here) {
+      roles.insert(roles.end(), static_cast<std::size_t>(role(r).count), r);
+    }
+  }
+  return roles;
+}
+
+bool NeedsRegroup(const model::Job& spec) {
+  switch (spec.framework) {
+    case Framework::kTorch: {
+      // torchrun forms its gang anew by itself.
+      const auto& command = spec.command;
+      return command.empty() || !std::string_view(command.front()).ends_with("torchrun");
+    }
+    case Framework::kTensorflow:
+    case Framework::kMpi:
+    case Framework::kDeepspeed:
+      return true;
+    case Framework::kNone:
+    case Framework::kHorovod:
+    case Framework::kRay:
+    case Framework::kMuster:
+      return false;
+  }
+  return false;
+}
+
+bool IsService(const model::Role& role) {
+  constexpr std::array<std::string_view, 4> names = {"ps", "server", "parameter-server", "servers"};
+  return std::find(names.begin(), names.end(), role.name) != names.end();
+}
+
+bool FirstWorkerDecides(const model::Job& spec) {
+  return spec.framework == Framework::kMpi || spec.framework == Framework::kRay;
+}
+
+}  // namespace muster::control

@@ -1,0 +1,309 @@
+// The life of jobs and workers: what pools report, what is due, how jobs end and come back.
+#include <algorithm>
+
+#include "base/check.h"
+#include "control/controller.h"
+
+namespace muster::control {
+
+using model::End;
+using pools::LaunchKey;
+using pools::PoolEvent;
+using state::JobRecord;
+using state::WorkerPhase;
+
+namespace {
+
+model::ExitFacts Done() {
+  model::ExitFacts exit;
+  exit.exit_code = 0;
+  return exit;
+}
+
+bool Applies(const state::WorkerRecord& worker, std::uint32_t launch) {
+  return worker.launch == launch && worker.Holds();
+}
+
+}  // namespace
+
+void Controller::Handle(const PoolEvent& event) {
+  const auto known = [&]() -> const state::WorkerRecord* {
+    const auto* job = state_.Find(event.key.job);
+    if (job == nullptr || job->ending || event.key.worker >= job->workers.size()) return nullptr;
+    const auto& worker = job->workers[event.key.worker];
+    return Applies(worker, event.key.launch) ? &worker : nullptr;
+  };
+  switch (event.kind) {
+    case PoolEvent::Kind::kStarted:
+      if (const auto* worker = known(); worker != nullptr && worker->started_ms == 0) {
+        Emit(model::WorkerStarted{event.key.job, event.key.worker, event.key.launch, event.pid,
+                                  event.at_ms, event.text});
+        CheckJob(event.key.job);
+      }
+      return;
+    case PoolEvent::Kind::kEnded:
+      return HandleEnd(event.key, event.exit);
+    case PoolEvent::Kind::kCheckpoint:
+      if (known() == nullptr) return;
+      return Emit(model::CheckpointTaken{event.key.job, event.at_ms, event.step});
+    case PoolEvent::Kind::kNodeUp:
+    case PoolEvent::Kind::kNodeDown: {
+      const auto node = state_.nodes().find(event.node);
+      const bool up = event.kind == PoolEvent::Kind::kNodeUp;
+      if (node == state_.nodes().end() || node->second.up == up) return;
+      if (!up) {
+        std::vector<LaunchKey> lost;
+        for (const auto& [id, job] : state_.jobs()) {
+          for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
+            const auto& worker = job.workers[w];
+            if (worker.Holds() && worker.node == event.node) lost.push_back({id, w, worker.launch});
+          }
+        }
+        model::ExitFacts exit;
+        exit.lost = true;
+        exit.ended_ms = NowMs();
+        for (const auto& key : lost) HandleEnd(key, exit);
+      }
+      return Emit(model::NodeWent{event.node, up, event.text});
+    }
+  }
+}
+
+void Controller::HandleEnd(const LaunchKey& key, const model::ExitFacts& exit) {
+  const auto* job = state_.Find(key.job);
+  std::string node;
+  if (job != nullptr && key.worker < job->workers.size()) node = job->workers[key.worker].node;
+  if (job == nullptr || job->ending || node.empty() ||
+      !Applies(job->workers[key.worker], key.launch)) {
+    // Known already, from before a restart: only the pool has not been told.
+    effects_.push_back({Effect::Kind::kForget, key, ""});
+    return;
+  }
+  const StopWhy why = job->workers[key.worker].why;
+  Emit(model::WorkerEnded{key.job, key.worker, key.launch, exit});
+  effects_.push_back({Effect::Kind::kForget, key, node});
+  AfterExit(key.job, key.worker, exit, why);
+}
+
+void Controller::AfterExit(JobNumber id, std::uint32_t worker, const model::ExitFacts& exit,
+                           StopWhy why) {
+  const JobRecord& job = *state_.Find(id);
+  const auto phase = job.workers[worker].phase;
+  if (why == StopWhy::kRegrouped && phase == WorkerPhase::kWaiting) {
+    // It keeps its place; with the last of them gone all start together.
+    Emit(model::WorkerPlaced{id, worker, job.workers[worker].launch + 1, job.workers[worker].node,
+                             job.workers[worker].devices, model::ActionKind::kStart});
+    return Start(id);
+  }
+  if (job.stopping != StopWhy::kNone) {
+    if (!job.Holds()) Settle(id, worker, exit);
+    return;
+  }
+  if (phase == WorkerPhase::kFailed) return FailGang(id, worker, exit);
+  if (phase == WorkerPhase::kSucceeded) {
+    const auto roles = WorkerRoles(*job.spec);
+    const bool decides = FirstWorkerDecides(*job.spec) && worker == 0;
+    bool working = false;
+    for (std::uint32_t w = 0; w < job.workers.size() && !decides; ++w) {
+      const bool service = IsService(job.spec->roles[static_cast<std::size_t>(roles[w])]);
+      working |= job.workers[w].Holds() && !service;
+    }
+    if (!working) {
+      if (!job.Holds()) return EndJob(id, End::kSucceeded, StopWhy::kNone, worker, exit);
+      return StopJob(id, StopWhy::kMemberDone, "");
+    }
+  }
+  // A rigid gang that lost a member to the scheduler starts anew once all have left.
+  if (NeedsRegroup(*job.spec) && !job.paused) Start(id);
+}
+
+// All workers of a job that was told to stop have gone.
+void Controller::Settle(JobNumber id, std::uint32_t worker, const model::ExitFacts& exit) {
+  const JobRecord& job = *state_.Find(id);
+  switch (job.stopping) {
+    case StopWhy::kCancelled:
+    case StopWhy::kDependency:
+      return EndJob(id, End::kCancelled, job.stopping, worker, exit);
+    case StopWhy::kTimeLimit:
+    case StopWhy::kIdleLimit:
+      return EndJob(id, End::kFailed, job.stopping, worker, exit);
+    case StopWhy::kMemberDone:
+      return EndJob(id, End::kSucceeded, StopWhy::kNone, 0, Done());
+    case StopWhy::kMemberFailed: {
+      // The exit that began it decides; the others were told to go.
+      for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
+        if (job.workers[w].phase == WorkerPhase::kFailed) {
+          return FailGang(id, w, *job.workers[w].exit);
+        }
+      }
+      return FailGang(id, worker, exit);
+    }
+    default:
+      // Suspended, requeued, never started: it waits again.
+      return Emit(model::JobRequeued{id, job.stopping, false, 0});
+  }
+}
+
+void Controller::FailGang(JobNumber id, std::uint32_t worker, const model::ExitFacts& exit) {
+  const JobRecord& job = *state_.Find(id);
+  if (job.Holds()) return StopJob(id, StopWhy::kMemberFailed, "");
+  const bool ours = exit.lost;  // not the job's fault: it does not count
+  if (!ours && job.failures >= static_cast<std::uint32_t>(job.spec->limits.retries)) {
+    return EndJob(id, End::kFailed, StopWhy::kNone, worker, exit);
+  }
+  const auto tries = std::min<std::uint32_t>(ours ? job.restarts : job.failures, 20);
+  const auto back_off = std::min(settings_.most_back_off_ms, settings_.first_back_off_ms << tries);
+  Emit(model::JobRequeued{id, StopWhy::kMemberFailed, !ours, NowMs() + back_off});
+  Arm(NowMs() + back_off, id);
+}
+
+void Controller::StopWorker(JobNumber id, std::uint32_t worker, StopWhy why) {
+  const JobRecord& job = *state_.Find(id);
+  const LaunchKey key{id, worker, job.workers[worker].launch};
+  const std::string node = job.workers[worker].node;
+  Emit(model::WorkerLeaving{id, worker, why, model::Rule::kFreeCapacity, 0, -1});
+  effects_.push_back({Effect::Kind::kStop, key, node});
+}
+
+void Controller::StopJob(JobNumber id, StopWhy why, const std::string& by) {
+  Emit(model::JobStopping{id, why, by});
+  const JobRecord& job = *state_.Find(id);
+  std::vector<LaunchKey> never;
+  for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
+    const auto& record = job.workers[w];
+    if (record.phase == WorkerPhase::kPlaced || record.phase == WorkerPhase::kRunning) {
+      const LaunchKey key{id, w, record.launch};
+      StopWorker(id, w, why);
+      if (why == StopWhy::kMemberFailed) effects_.back().kind = Effect::Kind::kKill;
+      // One that the pool was never told of has no process that could end.
+      if (starting_.erase(key) == 0) continue;
+      std::erase_if(effects_, [&](const Effect& effect) { return effect.key == key; });
+      never.push_back(key);
+    }
+  }
+  model::ExitFacts exit;
+  exit.stopped = true;
+  exit.ended_ms = NowMs();
+  for (const auto& key : never) HandleEnd(key, exit);
+  const JobRecord* after = state_.Find(id);
+  if (never.empty() && after != nullptr && !after->Holds() && !after->ending) Settle(id, 0, exit);
+  CheckJob(id);
+}
+
+void Controller::EndJob(JobNumber id, End end, StopWhy why, std::uint32_t worker,
+                        const model::ExitFacts& exit) {
+  const JobRecord& before = *state_.Find(id);
+  const JobNumber array = before.array;
+  // Who follows is looked at before the fold lets go of it.
+  const auto followers = [this](JobNumber of) {
+    const auto span = state_.Followers(of);
+    return std::vector<JobNumber>(span.begin(), span.end());
+  };
+  const auto disappointed = [this](JobNumber follower, JobNumber of, End how) {
+    const auto* job = state_.Find(follower);
+    if (job == nullptr || job->ending) return false;
+    return std::any_of(job->follows.begin(), job->follows.end(), [&](const auto& f) {
+      if (f.job != of || f.condition == model::AfterCondition::kAny) return false;
+      return (f.condition == model::AfterCondition::kOk) != (how == End::kSucceeded);
+    });
+  };
+  std::vector<JobNumber> refused;
+  for (const auto f : followers(id)) {
+    if (disappointed(f, id, end)) refused.push_back(f);
+  }
+  const auto* whole = array == 0 ? nullptr : state_.FindArray(array);
+  if (whole != nullptr && whole->succeeded + whole->failed + whole->cancelled + 1 == whole->tasks) {
+    const bool good = end == End::kSucceeded && whole->succeeded + 1 == whole->tasks;
+    for (const auto f : followers(array)) {
+      if (disappointed(f, array, good ? End::kSucceeded : End::kFailed)) refused.push_back(f);
+    }
+  }
+  Emit(model::JobEnded{id, end, why, worker, exit});
+  const JobRecord& job = *state_.Find(id);
+  history_.push_back({id, job.spec->name, job.user, job.spec->queue, std::string(Name(end)),
+                      job.submitted_ms, job.ending->at_ms, state::EncodeJobRecord(job)});
+  for (const auto f : refused) {
+    if (!state_.Find(f)->ending) StopJob(f, StopWhy::kDependency, "");
+  }
+}
+
+void Controller::Arm(std::int64_t at_ms, JobNumber id) {
+  const auto found = due_of_.find(id);
+  if (found != due_of_.end()) {
+    if (found->second <= at_ms) return;
+    due_.erase({found->second, id});
+  }
+  due_of_[id] = at_ms;
+  due_.emplace(at_ms, id);
+}
+
+void Controller::CheckDue() {
+  while (!due_.empty() && due_.begin()->first <= NowMs()) {
+    const JobNumber id = due_.begin()->second;
+    due_.erase(due_.begin());
+    due_of_.erase(id);
+    CheckJob(id);
+  }
+}
+
+// Everything about the job that time alone may change; arms the next look.
+void Controller::CheckJob(JobNumber id) {
+  const auto* job = state_.Find(id);
+  if (job == nullptr || job->ending) return;
+  const auto now = NowMs();
+  if (!job->Holds()) {
+    if (job->not_before_ms > now) return Arm(job->not_before_ms, id);
+    dirty_ |= job->not_before_ms > 0;  // the engine may have it now
+    return;
+  }
+  const auto& limits = job->spec->limits;
+  if (limits.time_ms > 0 && job->stopping == StopWhy::kNone) {
+    const auto end = job->running_since_ms + limits.time_ms - job->ran_ms;
+    if (end <= now) return StopJob(id, StopWhy::kTimeLimit, "");
+    Arm(end, id);
+  }
+  for (std::uint32_t w = 0; w < job->workers.size(); ++w) {
+    const auto& worker = job->workers[w];
+    const LaunchKey key{id, w, worker.launch};
+    if (worker.phase == WorkerPhase::kPlaced && !NeedsRegroup(*job->spec)) {
+      const auto end = worker.placed_ms + settings_.start_timeout_ms;
+      if (end <= now) return StopJob(id, StopWhy::kNeverStarted, "");
+      Arm(end, id);
+    }
+    if (worker.phase == WorkerPhase::kLeaving) {
+      const auto end = worker.leaving_ms + job->spec->checkpoint.grace_ms + settings_.stop_slack_ms;
+      if (end <= now) {
+        effects_.push_back({Effect::Kind::kKill, key, worker.node});
+        Arm(now + settings_.stop_slack_ms, id);
+      } else {
+        Arm(end, id);
+      }
+    }
+  }
+  CheckIdle(*job);
+}
+
+void Controller::CheckIdle(const JobRecord& job) {
+  std::int64_t limit = job.spec->limits.idle_ms;
+  for (const auto& queue : state_.queues()) {
+    if (queue.name != job.spec->queue) continue;
+    const auto rule = queue.kinds.find(job.spec->kind);
+    if (rule != queue.kinds.end() && rule->second.idle_ms > 0) {
+      limit = limit > 0 ? std::min(limit, rule->second.idle_ms) : rule->second.idle_ms;
+    }
+  }
+  if (limit <= 0 || job.stopping != StopWhy::kNone || job.Count(WorkerPhase::kRunning) == 0) return;
+  std::int64_t least = INT64_MAX;  // of the worker that was used last
+  for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
+    const auto& worker = job.workers[w];
+    if (worker.phase != WorkerPhase::kRunning) continue;
+    pools::Pool* pool = PoolOf(worker.node);
+    const auto idle = pool == nullptr ? -1 : pool->IdleMs({job.id, w, worker.launch});
+    if (idle < 0) return;  // not known: never taken for idle
+    least = std::min(least, idle);
+  }
+  if (least >= limit) return StopJob(job.id, StopWhy::kIdleLimit, "");
+  Arm(NowMs() + std::max<std::int64_t>(500, limit - least), job.id);
+}
+
+}  // namespace muster::control

@@ -1,0 +1,195 @@
+// Event: the only way state changes.
+//
+// An event is a fact or a decision that has been made; folding it needs no further decision, so
+// that a journal read again gives the same state. Times, places and causes are in it. Kinds are
+// numbered for ever: new ones go to the end of the variant, old ones stay readable. `CycleRan`
+// marks where the engine was asked; what it answered follows as WorkerPlaced and WorkerLeaving.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "model/document.h"
+#include "model/job.h"
+#include "model/node.h"
+#include "model/plan.h"
+#include "model/queue.h"
+
+namespace muster::model {
+
+using JobNumber = std::uint64_t;  // never used twice; 0: none
+
+// Why a job, or one of its workers, was told to stop.
+enum class StopWhy : std::uint8_t {
+  kNone,
+  kPaused,     // by the scheduler; comes back by itself
+  kShrunk,     // by the scheduler; the job goes on with fewer workers
+  kMoved,      // by the scheduler; has another place in sight
+  kCancelled,  // by a person
+  kSuspended,  // by a person, until resumed
+  kRequeued,   // by a person; starts again
+  kTimeLimit,
+  kIdleLimit,
+  kMemberFailed,  // another worker of the gang has failed
+  kMemberDone,    // the worker that does the work has ended
+  kRegrouped,     // the gang changed size, and its framework needs all to start anew
+  kNeverStarted,  // the pool did not answer in time
+  kDependency,    // a job it was to follow ended otherwise
+};
+std::string_view Name(StopWhy why);
+
+enum class End : std::uint8_t { kSucceeded, kFailed, kCancelled };
+std::string_view Name(End end);
+
+struct Follows {
+  JobNumber job = 0;
+  AfterCondition condition = AfterCondition::kOk;
+  friend bool operator==(const Follows&, const Follows&) = default;
+};
+
+// How a worker's process ended.
+struct ExitFacts {
+  int exit_code = -1;
+  int signal = 0;
+  bool oom = false;
+  bool stopped = false;  // after it was told to
+  bool lost = false;     // nobody saw how: its shim or its node died
+  std::string failure;   // it could not be started: why
+  std::int64_t ended_ms = 0;
+  std::int64_t max_rss_bytes = 0;
+  std::int64_t cpu_ms = 0;
+
+  bool Succeeded() const { return exit_code == 0 && signal == 0 && !lost && failure.empty(); }
+  friend bool operator==(const ExitFacts&, const ExitFacts&) = default;
+};
+
+struct DaemonStarted {
+  std::string version;
+};
+struct NodeJoined {
+  Node node;
+};
+struct NodeWent {
+  std::string node;
+  bool up = false;
+  std::string why;
+};
+struct NodeMarked {
+  std::string node;
+  bool cordoned = false;
+  bool draining = false;
+  std::string by;
+};
+struct QueuesApplied {
+  std::vector<Queue> queues;  // the whole tree
+  std::string by;
+};
+struct JobSubmitted {
+  JobNumber job = 0;  // an array's tasks have the numbers that follow
+  std::shared_ptr<const Job> spec;
+  std::string user;
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::vector<Follows> follows;
+  std::string key;  // the submitter's own, so that a repeated request is one job
+};
+struct JobHeld {
+  JobNumber job = 0;
+  bool on = false;
+  std::string by;
+};
+struct JobChanged {
+  JobNumber job = 0;
+  std::shared_ptr<const Job> spec;
+  std::string what;
+  std::string by;
+};
+struct JobStopping {
+  JobNumber job = 0;
+  StopWhy why = StopWhy::kNone;
+  std::string by;
+};
+struct JobResumed {
+  JobNumber job = 0;
+  std::string by;
+};
+struct JobRequeued {
+  JobNumber job = 0;
+  StopWhy why = StopWhy::kNone;
+  bool counts = false;  // against the retries
+  std::int64_t not_before_ms = 0;
+};
+struct JobEnded {
+  JobNumber job = 0;
+  End end = End::kSucceeded;
+  StopWhy why = StopWhy::kNone;
+  std::uint32_t worker = 0;  // whose exit decided it
+  ExitFacts exit = {};
+};
+struct CycleRan {
+  bool complete = true;
+  std::int64_t steps = 0;
+  std::int64_t now_ms = 0;  // the time that the engine was given
+};
+struct WorkerPlaced {
+  JobNumber job = 0;
+  std::uint32_t worker = 0;
+  std::uint32_t launch = 0;  // counts the starts of this worker
+  std::string node;
+  std::uint64_t devices = 0;
+  ActionKind action = ActionKind::kStart;
+};
+struct WorkerLeaving {
+  JobNumber job = 0;
+  std::uint32_t worker = 0;
+  StopWhy why = StopWhy::kNone;
+  Rule rule = Rule::kFreeCapacity;
+  JobNumber cause = 0;  // for whom it leaves; 0: nobody
+  std::int64_t lost_gpu_ms = -1;
+};
+struct WorkerStarted {
+  JobNumber job = 0;
+  std::uint32_t worker = 0;
+  std::uint32_t launch = 0;
+  std::int32_t pid = 0;
+  std::int64_t at_ms = 0;
+  std::string limits;  // how its limits are kept
+};
+struct WorkerEnded {
+  JobNumber job = 0;
+  std::uint32_t worker = 0;
+  std::uint32_t launch = 0;
+  ExitFacts exit = {};
+};
+struct CheckpointTaken {
+  JobNumber job = 0;
+  std::int64_t at_ms = 0;
+  std::int64_t step = -1;
+};
+struct UseNoted {
+  std::map<std::string, std::int64_t> gpu_ms;  // by queue, decayed
+};
+
+using EventBody = std::variant<DaemonStarted, NodeJoined, NodeWent, NodeMarked, QueuesApplied,
+                               JobSubmitted, JobHeld, JobChanged, JobStopping, JobResumed,
+                               JobRequeued, JobEnded, CycleRan, WorkerPlaced, WorkerLeaving,
+                               WorkerStarted, WorkerEnded, CheckpointTaken, UseNoted>;
+
+struct Event {
+  std::int64_t at_ms = 0;
+  EventBody body;
+};
+
+std::string_view KindOf(const EventBody& body);  // "worker-placed"
+JobNumber JobOf(const EventBody& body);          // 0: it is about no job
+std::string EncodeEvent(const EventBody& body);
+Result<EventBody> DecodeEvent(std::string_view bytes);
+DocNode EventToNode(const EventBody& body);  // its fields, for people
+
+}  // namespace muster::model

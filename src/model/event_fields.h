@@ -1,0 +1,103 @@
+// Fields of the events: how they are packed (see model/pack.h). Nothing is taken out or reordered.
+//
+// Apart from event.h, because only the codec and the state's snapshot need the visitors, and every
+// reader of an event would pay for compiling them.
+#pragma once
+
+#include "model/event.h"
+#include "model/pack_model.h"
+
+namespace muster::model {
+
+template <typename V>
+void Fields(V& v, Follows& f) {
+  v("job", f.job)("condition", f.condition);
+}
+template <typename V>
+void Fields(V& v, ExitFacts& x) {
+  v("exit_code", x.exit_code)("signal", x.signal)("oom", x.oom)("stopped", x.stopped)(
+      "lost", x.lost)("failure", x.failure)("ended_ms", x.ended_ms)(
+      "max_rss_bytes", x.max_rss_bytes)("cpu_ms", x.cpu_ms);
+}
+template <typename V>
+void Fields(V& v, DaemonStarted& e) {
+  v("version", e.version);
+}
+template <typename V>
+void Fields(V& v, NodeJoined& e) {
+  v("node", e.node);
+}
+template <typename V>
+void Fields(V& v, NodeWent& e) {
+  v("node", e.node)("up", e.up)("why", e.why);
+}
+template <typename V>
+void Fields(V& v, NodeMarked& e) {
+  v("node", e.node)("cordoned", e.cordoned)("draining", e.draining)("by", e.by);
+}
+template <typename V>
+void Fields(V& v, QueuesApplied& e) {
+  v("queues", e.queues)("by", e.by);
+}
+template <typename V>
+void Fields(V& v, JobSubmitted& e) {
+  v("job", e.job)("spec", e.spec)("user", e.user)("uid", e.uid)("gid", e.gid)("follows", e.follows)(
+      "key", e.key);
+}
+template <typename V>
+void Fields(V& v, JobHeld& e) {
+  v("job", e.job)("on", e.on)("by", e.by);
+}
+template <typename V>
+void Fields(V& v, JobChanged& e) {
+  v("job", e.job)("spec", e.spec)("what", e.what)("by", e.by);
+}
+template <typename V>
+void Fields(V& v, JobStopping& e) {
+  v("job", e.job)("why", e.why)("by", e.by);
+}
+template <typename V>
+void Fields(V& v, JobResumed& e) {
+  v("job", e.job)("by", e.by);
+}
+template <typename V>
+void Fields(V& v, JobRequeued& e) {
+  v("job", e.job)("why", e.why)("counts", e.counts)("not_before_ms", e.not_before_ms);
+}
+template <typename V>
+void Fields(V& v, JobEnded& e) {
+  v("job", e.job)("end", e.end)("why", e.why)("worker", e.worker)("exit", e.exit);
+}
+template <typename V>
+void Fields(V& v, CycleRan& e) {
+  v("complete", e.complete)("steps", e.steps)("now_ms", e.now_ms);
+}
+template <typename V>
+void Fields(V& v, WorkerPlaced& e) {
+  v("job", e.job)("worker", e.worker)("launch", e.launch)("node", e.node)("devices", e.devices)(
+      "action", e.action);
+}
+template <typename V>
+void Fields(V& v, WorkerLeaving& e) {
+  v("job", e.job)("worker", e.worker)("why", e.why)("rule", e.rule)("cause", e.cause)(
+      "lost_gpu_ms", e.lost_gpu_ms);
+}
+template <typename V>
+void Fields(V& v, WorkerStarted& e) {
+  v("job", e.job)("worker", e.worker)("launch", e.launch)("pid", e.pid)("at_ms", e.at_ms)("limits",
+                                                                                          e.limits);
+}
+template <typename V>
+void Fields(V& v, WorkerEnded& e) {
+  v("job", e.job)("worker", e.worker)("launch", e.launch)("exit", e.exit);
+}
+template <typename V>
+void Fields(V& v, CheckpointTaken& e) {
+  v("job", e.job)("at_ms", e.at_ms)("step", e.step);
+}
+template <typename V>
+void Fields(V& v, UseNoted& e) {
+  v("gpu_ms", e.gpu_ms);
+}
+
+}  // namespace muster::model

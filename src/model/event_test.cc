@@ -1,0 +1,71 @@
+#include "model/event.h"
+
+#include <gtest/gtest.h>
+
+#include "model/event_fields.h"
+
+namespace muster::model {
+namespace {
+
+Job SomeJob() {
+  return DecodeJob(
+             "name: train\nqueue: vision\nworkers: 2..4\ngpus: 1\nmemory: 2Gi\n"
+             "command: [python3, t.py]\nenv: {A: \"1\"}\nafter: [x:any]\narray: 0-9%3\n")
+      .value();
+}
+
+TEST(Event, EveryKindSurvivesItsBytes) {
+  const auto round_trip = [](const EventBody& body) {
+    const auto bytes = EncodeEvent(body);
+    const auto back = DecodeEvent(bytes);
+    ASSERT_TRUE(back.has_value()) << KindOf(body);
+    EXPECT_EQ(EncodeEvent(*back), bytes) << KindOf(body);
+    EXPECT_EQ(KindOf(*back), KindOf(body));
+  };
+  round_trip(JobSubmitted{7,
+                          std::make_shared<Job>(SomeJob()),
+                          "ana",
+                          1000,
+                          100,
+                          {{3, AfterCondition::kFailed}},
+                          "key"});
+  round_trip(WorkerPlaced{7, 2, 3, "node-1", 0x8000000000000001ULL, ActionKind::kGrow});
+  ExitFacts exit;
+  exit.exit_code = 3;
+  exit.failure = "no such file";
+  round_trip(WorkerEnded{7, 2, 3, exit});
+  Node node;
+  node.name = "n";
+  node.gpus.resize(2);
+  node.labels["rack"] = "r1";
+  round_trip(NodeJoined{node});
+  round_trip(UseNoted{{{"a", -5}, {"b", 1LL << 62}}});
+}
+
+TEST(Event, AJobComesBackEqual) {
+  const auto job = SomeJob();
+  const auto back =
+      DecodeEvent(EncodeEvent(JobSubmitted{1, std::make_shared<Job>(job), "", 0, 0, {}, ""}));
+  ASSERT_TRUE(back.has_value());
+  EXPECT_EQ(*std::get<JobSubmitted>(*back).spec, job);
+}
+
+TEST(Event, ACutRecordIsRefusedOrLeavesDefaultsButNeverCrashes) {
+  const auto bytes =
+      EncodeEvent(JobSubmitted{7, std::make_shared<Job>(SomeJob()), "ana", 1, 1, {}, ""});
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    (void)DecodeEvent(std::string_view(bytes).substr(0, size));
+  }
+  EXPECT_FALSE(DecodeEvent("").has_value());
+  EXPECT_FALSE(DecodeEvent("\x7e").has_value());
+}
+
+TEST(Event, PeopleSeeNamesNotNumbers) {
+  const auto node = EventToNode(WorkerLeaving{7, 0, StopWhy::kPaused, Rule::kReclaimQuota, 9, 60});
+  EXPECT_EQ(node.Find("why")->text, "paused");
+  EXPECT_EQ(node.Find("rule")->text, "reclaim-quota");
+  EXPECT_EQ(node.Find("cause")->text, "9");
+}
+
+}  // namespace
+}  // namespace muster::model

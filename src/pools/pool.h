@@ -1,0 +1,100 @@
+// Pool: the port to whatever runs workers.
+//
+// A pool carries out and reports; it never decides. Everything it is told is in the journal before
+// it is told. Calls return at once; what came of them arrives by Poll(). A launch has a key that is
+// never used twice, so that an order that is repeated after a crash can be recognised: starting a
+// launch that was started is nothing, and a launch nobody started may be started again.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/event.h"
+#include "model/job.h"
+#include "model/node.h"
+
+namespace muster::pools {
+
+struct LaunchKey {
+  model::JobNumber job = 0;
+  std::uint32_t worker = 0;
+  std::uint32_t launch = 0;
+  std::string Name() const;  // "17.0.2"
+  static Result<LaunchKey> Parse(std::string_view name);
+  friend bool operator==(const LaunchKey&, const LaunchKey&) = default;
+  friend auto operator<=>(const LaunchKey&, const LaunchKey&) = default;
+};
+
+// One worker of the gang, as the others see it.
+struct GangMember {
+  std::uint32_t worker = 0;
+  int rank = 0;
+  int role = 0;  // index in the spec
+  std::string node;
+  std::uint64_t devices = 0;
+};
+
+struct Launch {
+  LaunchKey key;
+  std::shared_ptr<const model::Job> spec;
+  std::string job_name;
+  std::string user;
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::string node;
+  std::uint64_t devices = 0;
+  int role = 0;
+  int rank = 0;
+  std::uint32_t restarts = 0;
+  std::uint32_t generation = 0;
+  std::vector<GangMember> members;  // all of the gang, this one too, by rank
+  model::JobNumber array = 0;
+  std::int64_t array_index = 0;
+};
+
+struct PoolEvent {
+  enum class Kind : std::uint8_t { kStarted, kEnded, kCheckpoint, kNodeUp, kNodeDown };
+  Kind kind = Kind::kStarted;
+  LaunchKey key;
+  std::int64_t at_ms = 0;
+  std::int32_t pid = 0;
+  std::string text;  // how limits are kept; why a node went; the node's name is in `node`
+  std::string node;
+  std::int64_t step = -1;
+  model::ExitFacts exit;
+};
+
+// What became of a launch that the journal knows, found after a restart.
+enum class Found : std::uint8_t {
+  kAlive,         // runs on; its end will be reported
+  kEnded,         // its end is about to be reported by Poll()
+  kNeverStarted,  // nothing of it ever ran
+  kDied,          // it ran, and nobody saw how it ended; what was left of it has been killed
+};
+
+class Pool {
+ public:
+  virtual ~Pool() = default;
+  virtual const std::string& name() const = 0;
+  virtual bool simulated() const { return false; }
+  virtual Result<std::vector<model::Node>> Discover() = 0;
+  virtual void Start(Launch launch) = 0;
+  // Checkpoint signal, grace, SIGTERM, SIGKILL; as the job's spec says.
+  virtual void Stop(const LaunchKey& key) = 0;
+  virtual void Kill(const LaunchKey& key) = 0;
+  virtual Found Adopt(const LaunchKey& key) = 0;
+  // The end of the launch is in the journal: what was kept of it can go.
+  virtual void Forget(const LaunchKey& key) = 0;
+  virtual std::vector<PoolEvent> Poll() = 0;
+  // Milliseconds without any sign of use; -1: not known.
+  virtual std::int64_t IdleMs(const LaunchKey& /*key*/) { return -1; }
+  // The file that holds the output of one worker; empty: this pool has none.
+  virtual std::string LogPath(model::JobNumber /*job*/, std::uint32_t /*worker*/, bool /*err*/) {
+    return {};
+  }
+};
+
+}  // namespace muster::pools

@@ -1,0 +1,143 @@
+// Records: what is known of each job, worker and node, as folded from the journal.
+//
+// A record holds facts only; the phase that people see is worked out from them (PhaseOf), so the
+// two cannot disagree. The cause of a preemption is a list of its own that no exit overwrites.
+// Specs are shared and never change: the tasks of an array have one between them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/event.h"
+
+namespace muster::state {
+
+using model::JobNumber;
+
+enum class WorkerPhase : std::uint8_t {
+  kWaiting,
+  kPlaced,  // was given a place, the pool has not yet said that it runs
+  kRunning,
+  kLeaving,  // was told to stop and holds its place until it has gone
+  kSucceeded,
+  kFailed,
+};
+std::string_view Name(WorkerPhase phase);
+
+struct WorkerRecord {
+  WorkerPhase phase = WorkerPhase::kWaiting;
+  model::StopWhy why = model::StopWhy::kNone;  // while it is leaving
+  std::uint32_t launch = 0;                    // the latest start; 0: never started
+  std::string node;
+  std::uint64_t devices = 0;
+  std::int64_t placed_ms = 0;
+  std::int64_t started_ms = 0;
+  std::int64_t leaving_ms = 0;
+  std::int32_t pid = 0;
+  std::uint32_t rank = 0;
+  std::string limits;
+  std::optional<model::ExitFacts> exit;  // of the latest start
+
+  bool Holds() const {
+    return phase == WorkerPhase::kPlaced || phase == WorkerPhase::kRunning ||
+           phase == WorkerPhase::kLeaving;
+  }
+};
+
+struct Preemption {
+  std::int64_t at_ms = 0;
+  model::StopWhy why = model::StopWhy::kPaused;
+  model::Rule rule = model::Rule::kFreeCapacity;
+  JobNumber cause = 0;
+  std::int64_t lost_gpu_ms = -1;
+  std::uint32_t workers = 0;
+};
+
+enum class Phase : std::uint8_t {
+  kWaiting,
+  kHeld,      // by a person, before it started
+  kStarting,  // has places, not all processes run yet
+  kRunning,
+  kStopping,
+  kPaused,     // by the scheduler, comes back by itself
+  kSuspended,  // by a person
+  kSucceeded,
+  kFailed,
+  kCancelled,
+};
+std::string_view Name(Phase phase);
+inline bool Ended(Phase phase) { return phase >= Phase::kSucceeded; }
+
+struct Ending {
+  model::End end = model::End::kSucceeded;
+  model::StopWhy why = model::StopWhy::kNone;
+  std::int64_t at_ms = 0;
+  std::uint32_t worker = 0;
+  model::ExitFacts exit;
+};
+
+struct JobRecord {
+  JobNumber id = 0;
+  std::shared_ptr<const model::Job> spec;
+  std::string user;
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::int64_t submitted_ms = 0;
+  JobNumber array = 0;  // the array it is a task of
+  std::int64_t array_index = 0;
+  std::vector<model::Follows> follows;  // jobs that have not ended yet
+  bool held = false;
+  bool suspended = false;
+  bool paused = false;                              // by the scheduler, since it last held a place
+  model::StopWhy stopping = model::StopWhy::kNone;  // the job as a whole is told to stop
+  std::string stopped_by;
+  std::uint32_t restarts = 0;      // starts after the first one
+  std::uint32_t failures = 0;      // that count against its retries
+  std::int64_t not_before_ms = 0;  // back-off
+  std::int64_t started_ms = 0;     // first; 0: never
+  std::int64_t running_since_ms = 0;
+  std::int64_t ran_ms = 0;  // before that
+  std::int64_t checkpoint_ms = -1;
+  std::int64_t checkpoint_step = -1;
+  std::uint32_t generation = 0;         // grows when the gang is formed anew
+  std::vector<WorkerRecord> workers;    // empty until the first one is placed
+  std::vector<Preemption> preemptions;  // the latest kPreemptionsKept
+  std::uint32_t preempted = 0;
+  std::optional<Ending> ending;
+
+  std::string name() const;  // "sweep[3]" for a task
+  std::size_t Count(WorkerPhase phase) const;
+  bool Holds() const;
+};
+
+inline constexpr std::size_t kPreemptionsKept = 16;
+
+// An array as a whole; its tasks are jobs of their own, numbered from id + 1.
+struct ArrayRecord {
+  JobNumber id = 0;
+  std::shared_ptr<const model::Job> spec;
+  std::string user;
+  std::int64_t submitted_ms = 0;
+  std::int64_t tasks = 0;
+  std::int64_t succeeded = 0;
+  std::int64_t failed = 0;
+  std::int64_t cancelled = 0;
+
+  bool Ended() const { return succeeded + failed + cancelled == tasks; }
+};
+
+struct NodeRecord {
+  model::Node node;
+  bool up = true;
+  std::string why;  // it is down
+};
+
+Phase PhaseOf(const JobRecord& job);
+
+std::string EncodeJobRecord(const JobRecord& job);
+Result<JobRecord> DecodeJobRecord(std::string_view bytes);
+
+}  // namespace muster::state

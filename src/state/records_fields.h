@@ -1,0 +1,48 @@
+// Fields of the records: how snapshots and history pack them (see model/pack.h).
+//
+// Nothing is taken out or reordered: snapshots of older versions are read with these functions.
+#pragma once
+
+#include "model/event_fields.h"
+#include "state/records.h"
+
+namespace muster::state {
+
+template <typename V>
+void Fields(V& v, WorkerRecord& w) {
+  v("phase", w.phase)("why", w.why)("launch", w.launch)("node", w.node)("devices", w.devices)(
+      "placed_ms", w.placed_ms)("started_ms", w.started_ms)("leaving_ms", w.leaving_ms)(
+      "pid", w.pid)("rank", w.rank)("limits", w.limits)("exit", w.exit);
+}
+template <typename V>
+void Fields(V& v, Preemption& p) {
+  v("at_ms", p.at_ms)("why", p.why)("rule", p.rule)("cause", p.cause)("lost_gpu_ms", p.lost_gpu_ms)(
+      "workers", p.workers);
+}
+template <typename V>
+void Fields(V& v, Ending& e) {
+  v("end", e.end)("why", e.why)("at_ms", e.at_ms)("worker", e.worker)("exit", e.exit);
+}
+template <typename V>
+void Fields(V& v, JobRecord& j) {
+  v("id", j.id)("spec", j.spec)("user", j.user)("uid", j.uid)("gid", j.gid)(
+      "submitted_ms", j.submitted_ms)("array", j.array)("array_index", j.array_index)(
+      "follows", j.follows)("held", j.held)("suspended", j.suspended)("stopping", j.stopping)(
+      "stopped_by", j.stopped_by)("restarts", j.restarts)("failures", j.failures)(
+      "not_before_ms", j.not_before_ms)("started_ms", j.started_ms)(
+      "running_since_ms", j.running_since_ms)("ran_ms", j.ran_ms)("checkpoint_ms", j.checkpoint_ms)(
+      "checkpoint_step", j.checkpoint_step)("generation", j.generation)("workers", j.workers)(
+      "preemptions", j.preemptions)("preempted", j.preempted)("ending", j.ending)("paused",
+                                                                                  j.paused);
+}
+template <typename V>
+void Fields(V& v, ArrayRecord& a) {
+  v("id", a.id)("spec", a.spec)("user", a.user)("submitted_ms", a.submitted_ms)("tasks", a.tasks)(
+      "succeeded", a.succeeded)("failed", a.failed)("cancelled", a.cancelled);
+}
+template <typename V>
+void Fields(V& v, NodeRecord& n) {
+  v("node", n.node)("up", n.up)("why", n.why);
+}
+
+}  // namespace muster::state

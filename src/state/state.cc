@@ -1,0 +1,395 @@
+#include "state/state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "state/records_fields.h"
+
+namespace muster::state {
+
+using model::StopWhy;
+
+namespace {
+
+constexpr std::size_t kKeysKept = 10'000;
+
+}  // namespace
+
+// Applies one kind of event each. What an event names exists: only the controller writes them.
+struct State::Folder {
+  State& s;
+  std::int64_t at_ms;
+
+  JobRecord& Job(JobNumber id) const {
+    const auto found = s.jobs_.find(id);
+    MUSTER_CHECK(found != s.jobs_.end(), "an event is about a job that is known");
+    return found->second;
+  }
+  static WorkerRecord& Worker(JobRecord& job, std::uint32_t index) {
+    if (job.workers.empty()) {
+      std::size_t count = 0;
+      for (const auto& role : job.spec->roles) count += static_cast<std::size_t>(role.count);
+      job.workers.resize(count);
+    }
+    MUSTER_CHECK(index < job.workers.size(), "an event is about a worker that the job has");
+    return job.workers[index];
+  }
+  // Keeps count of what an array has going, and of how long the job runs.
+  template <typename Change>
+  void Tracked(JobRecord& job, Change change) const {
+    const bool held = job.Holds();
+    change();
+    const bool holds = job.Holds();
+    if (held == holds) return;
+    if (holds) {
+      job.running_since_ms = at_ms;
+    } else {
+      job.ran_ms += std::max<std::int64_t>(0, at_ms - job.running_since_ms);
+      job.running_since_ms = 0;
+    }
+    if (job.array != 0) s.active_tasks_[job.array] += holds ? 1 : -1;
+  }
+
+  void operator()(const model::DaemonStarted&) const {}
+  void operator()(const model::CycleRan&) const {}
+  void operator()(const model::NodeJoined& e) const {
+    auto& record = s.nodes_[e.node.name];
+    const bool cordoned = record.node.cordoned, draining = record.node.draining;
+    record.node = e.node;
+    record.node.cordoned |= cordoned;
+    record.node.draining |= draining;
+    record.up = true;
+    record.why.clear();
+  }
+  void operator()(const model::NodeWent& e) const {
+    auto& record = s.nodes_[e.node];
+    record.up = e.up;
+    record.why = e.why;
+  }
+  void operator()(const model::NodeMarked& e) const {
+    auto& node = s.nodes_[e.node].node;
+    node.cordoned = e.cordoned;
+    node.draining = e.draining;
+  }
+  void operator()(const model::QueuesApplied& e) const { s.queues_ = e.queues; }
+
+  void operator()(const model::JobSubmitted& e) const {
+    JobRecord job;
+    job.id = e.job;
+    job.spec = e.spec;
+    job.user = e.user;
+    job.uid = e.uid;
+    job.gid = e.gid;
+    job.submitted_ms = at_ms;
+    job.follows = e.follows;
+    auto& named = s.by_name_[e.spec->name];
+    if (!e.key.empty()) {
+      s.keys_[e.user + "\n" + e.key] = e.job;
+      s.key_order_.push_back(e.user + "\n" + e.key);
+      if (s.key_order_.size() > kKeysKept) {
+        s.keys_.erase(s.key_order_.front());
+        s.key_order_.pop_front();
+      }
+    }
+    if (!e.spec->array) {
+      named.push_back(e.job);
+      s.Follow(job);
+      s.jobs_.emplace(e.job, std::move(job));
+      s.next_job_ = e.job + 1;
+      return;
+    }
+    const auto& range = *e.spec->array;
+    ArrayRecord array{e.job, e.spec, e.user, at_ms, range.last - range.first + 1, 0, 0, 0};
+    named.push_back(e.job);
+    for (std::int64_t i = 0; i < array.tasks; ++i) {
+      job.id = e.job + 1 + static_cast<JobNumber>(i);
+      job.array = e.job;
+      job.array_index = range.first + i;
+      s.Follow(job);
+      s.jobs_.emplace_hint(s.jobs_.end(), job.id, job);
+    }
+    s.next_job_ = e.job + 1 + static_cast<JobNumber>(array.tasks);
+    s.arrays_.emplace(e.job, std::move(array));
+  }
+  void operator()(const model::JobHeld& e) const { Job(e.job).held = e.on; }
+  void operator()(const model::JobChanged& e) const {
+    JobRecord& job = Job(e.job);
+    job.spec = e.spec;
+    if (job.workers.empty()) return;
+    std::size_t count = 0;
+    for (const auto& role : e.spec->roles) count += static_cast<std::size_t>(role.count);
+    job.workers.resize(std::max(count, job.workers.size()));
+  }
+  void operator()(const model::JobStopping& e) const {
+    JobRecord& job = Job(e.job);
+    job.stopping = e.why;
+    job.stopped_by = e.by;
+    if (e.why == StopWhy::kSuspended) job.suspended = true;
+  }
+  void operator()(const model::JobResumed& e) const {
+    JobRecord& job = Job(e.job);
+    job.suspended = false;
+    job.held = false;
+  }
+  void operator()(const model::JobRequeued& e) const {
+    JobRecord& job = Job(e.job);
+    job.stopping = StopWhy::kNone;
+    job.not_before_ms = e.not_before_ms;
+    job.paused = false;
+    if (e.counts) ++job.failures;
+    for (auto& worker : job.workers) {
+      worker.phase = WorkerPhase::kWaiting;
+      worker.why = StopWhy::kNone;
+    }
+  }
+  void operator()(const model::JobEnded& e) const {
+    JobRecord& job = Job(e.job);
+    Tracked(job, [&] {
+      for (auto& worker : job.workers) {
+        if (worker.Holds()) worker.phase = WorkerPhase::kFailed;
+      }
+    });
+    job.ending = Ending{e.end, e.why, at_ms, e.worker, e.exit};
+    job.follows.clear();
+    s.Release(e.job);
+    if (job.array != 0) {
+      auto& array = s.arrays_.at(job.array);
+      ++(e.end == model::End::kSucceeded ? array.succeeded
+         : e.end == model::End::kFailed  ? array.failed
+                                         : array.cancelled);
+      if (array.Ended()) {
+        s.active_tasks_.erase(job.array);
+        s.Release(job.array);
+      }
+    }
+    s.ended_.push_back(e.job);
+    while (s.ended_.size() > kEndedKept) {
+      s.Forget(s.ended_.front());
+      s.ended_.pop_front();
+    }
+  }
+  void operator()(const model::WorkerPlaced& e) const {
+    JobRecord& job = Job(e.job);
+    Tracked(job, [&] {
+      if (!job.Holds()) {
+        if (job.generation > 0) ++job.restarts;
+        ++job.generation;
+        job.paused = false;
+      }
+      WorkerRecord& worker = Worker(job, e.worker);
+      worker = WorkerRecord{};
+      worker.phase = WorkerPhase::kPlaced;
+      worker.launch = e.launch;
+      worker.node = e.node;
+      worker.devices = e.devices;
+      worker.placed_ms = at_ms;
+      worker.rank = e.worker;
+    });
+  }
+  void operator()(const model::WorkerLeaving& e) const {
+    JobRecord& job = Job(e.job);
+    WorkerRecord& worker = Worker(job, e.worker);
+    worker.phase = WorkerPhase::kLeaving;
+    worker.why = e.why;
+    worker.leaving_ms = at_ms;
+    if (e.why != StopWhy::kPaused && e.why != StopWhy::kMoved && e.why != StopWhy::kShrunk) return;
+    auto& list = job.preemptions;
+    if (list.empty() || list.back().at_ms != at_ms || list.back().why != e.why ||
+        list.back().cause != e.cause) {
+      if (list.size() == kPreemptionsKept) list.erase(list.begin());
+      list.push_back({at_ms, e.why, e.rule, e.cause, 0, 0});
+      if (e.why == StopWhy::kPaused) ++job.preempted;
+      job.paused = e.why == StopWhy::kPaused;
+    }
+    Preemption& last = list.back();
+    ++last.workers;
+    last.lost_gpu_ms = e.lost_gpu_ms < 0 ? -1 : std::max(last.lost_gpu_ms, e.lost_gpu_ms);
+  }
+  void operator()(const model::WorkerStarted& e) const {
+    JobRecord& job = Job(e.job);
+    WorkerRecord& worker = Worker(job, e.worker);
+    if (worker.launch != e.launch) return;
+    if (worker.phase == WorkerPhase::kPlaced) worker.phase = WorkerPhase::kRunning;
+    worker.started_ms = e.at_ms;
+    worker.pid = e.pid;
+    worker.limits = e.limits;
+    if (job.started_ms == 0) job.started_ms = e.at_ms;
+  }
+  void operator()(const model::WorkerEnded& e) const {
+    JobRecord& job = Job(e.job);
+    Tracked(job, [&] {
+      WorkerRecord& worker = Worker(job, e.worker);
+      const bool left =
+          worker.phase == WorkerPhase::kLeaving && !(e.exit.Succeeded() && !e.exit.stopped);
+      worker.exit = e.exit;
+      worker.phase = left                 ? WorkerPhase::kWaiting
+                     : e.exit.Succeeded() ? WorkerPhase::kSucceeded
+                                          : WorkerPhase::kFailed;
+    });
+  }
+  void operator()(const model::CheckpointTaken& e) const {
+    JobRecord& job = Job(e.job);
+    job.checkpoint_ms = e.at_ms;
+    job.checkpoint_step = e.step;
+  }
+  void operator()(const model::UseNoted& e) const {
+    s.past_use_ = e.gpu_ms;
+    s.past_use_ms_ = at_ms;
+  }
+};
+
+void State::Fold(const model::Event& event) {
+  released_.clear();
+  std::visit(Folder{*this, event.at_ms}, event.body);
+  ++revision_;
+}
+
+void State::Follow(const JobRecord& job) {
+  for (const auto& f : job.follows) followers_[f.job].push_back(job.id);
+}
+
+void State::Release(JobNumber ended) {
+  const auto found = followers_.find(ended);
+  if (found == followers_.end()) return;
+  for (const JobNumber id : found->second) {
+    const auto job = jobs_.find(id);
+    if (job == jobs_.end()) continue;
+    std::erase_if(job->second.follows, [&](const auto& f) { return f.job == ended; });
+    released_.push_back(id);
+  }
+  followers_.erase(found);
+}
+
+std::span<const JobNumber> State::Followers(JobNumber job) const {
+  const auto found = followers_.find(job);
+  if (found == followers_.end()) return {};
+  return found->second;
+}
+
+void State::Forget(JobNumber id) {
+  const auto found = jobs_.find(id);
+  if (found == jobs_.end()) return;
+  const JobRecord& job = found->second;
+  const JobNumber named = job.array != 0 ? job.array : id;
+  bool last = true;
+  if (job.array != 0) {
+    // The array's own entry goes with the last task that is remembered.
+    const auto& array = arrays_.at(job.array);
+    const auto first = jobs_.upper_bound(job.array);
+    const auto end = jobs_.upper_bound(job.array + static_cast<JobNumber>(array.tasks));
+    last = array.Ended() && std::next(first) == end;
+  }
+  if (last) {
+    const auto list = by_name_.find(job.spec->name);
+    if (list != by_name_.end()) {
+      std::erase(list->second, named);
+      if (list->second.empty()) by_name_.erase(list);
+    }
+    if (job.array != 0) arrays_.erase(job.array);
+  }
+  jobs_.erase(found);
+}
+
+const JobRecord* State::Find(JobNumber job) const {
+  const auto found = jobs_.find(job);
+  return found == jobs_.end() ? nullptr : &found->second;
+}
+
+const ArrayRecord* State::FindArray(JobNumber array) const {
+  const auto found = arrays_.find(array);
+  return found == arrays_.end() ? nullptr : &found->second;
+}
+
+JobNumber State::Latest(const std::string& name, const std::string& user) const {
+  const auto found = by_name_.find(name);
+  if (found == by_name_.end()) return 0;
+  for (auto id = found->second.rbegin(); id != found->second.rend(); ++id) {
+    const auto* array = FindArray(*id);
+    const std::string& owner = array != nullptr ? array->user : jobs_.at(*id).user;
+    if (user.empty() || owner == user) return *id;
+  }
+  return 0;
+}
+
+JobNumber State::FindKey(const std::string& user, const std::string& key) const {
+  const auto found = keys_.find(user + "\n" + key);
+  return found == keys_.end() ? 0 : found->second;
+}
+
+std::int64_t State::ActiveTasks(JobNumber array) const {
+  const auto found = active_tasks_.find(array);
+  return found == active_tasks_.end() ? 0 : found->second;
+}
+
+void State::Index() {
+  for (const auto& [id, array] : arrays_) by_name_[array.spec->name].push_back(id);
+  for (const auto& [id, job] : jobs_) {
+    if (job.array == 0) by_name_[job.spec->name].push_back(id);
+    Follow(job);
+    if (job.array != 0 && job.Holds()) ++active_tasks_[job.array];
+  }
+  for (auto& [name, ids] : by_name_) std::sort(ids.begin(), ids.end());
+}
+
+template <typename V>
+void Fields(V& v, State& s) {
+  v("revision", s.revision_)("next_job", s.next_job_)("arrays", s.arrays_)("nodes", s.nodes_)(
+      "queues", s.queues_)("past_use", s.past_use_)("past_use_ms", s.past_use_ms_);
+}
+
+// Jobs come one by one behind the rest; the tasks of an array take their spec from the array.
+std::string State::Encode() const {
+  model::Packer out;
+  out.Put(*this);
+  out.Put(std::vector<JobNumber>(ended_.begin(), ended_.end()));
+  out.Put(keys_);
+  out.Put(std::vector<std::string>(key_order_.begin(), key_order_.end()));
+  out.Put(jobs_.size());
+  for (const auto& [id, job] : jobs_) {
+    const bool shared = job.array != 0 && arrays_.at(job.array).spec == job.spec;
+    out.Put(shared);
+    if (!shared) {
+      out.Put(job);
+      continue;
+    }
+    JobRecord bare = job;
+    bare.spec = nullptr;
+    out.Put(bare);
+  }
+  return std::move(out.out);
+}
+
+Result<State> State::Decode(std::string_view bytes) {
+  model::Unpacker in(bytes);
+  State state;
+  in.Get(state);
+  std::vector<JobNumber> ended;
+  std::vector<std::string> key_order;
+  std::size_t count = 0;
+  in.Get(ended);
+  in.Get(state.keys_);
+  in.Get(key_order);
+  in.Get(count);
+  state.ended_.assign(ended.begin(), ended.end());
+  state.key_order_.assign(key_order.begin(), key_order.end());
+  for (std::size_t i = 0; i < count && !in.bad(); ++i) {
+    bool shared = false;
+    JobRecord job;
+    in.Get(shared);
+    in.Get(job);
+    if (shared) {
+      const auto array = state.arrays_.find(job.array);
+      if (array != state.arrays_.end()) job.spec = array->second.spec;
+    }
+    if (job.spec == nullptr) break;
+    state.jobs_.emplace_hint(state.jobs_.end(), job.id, std::move(job));
+  }
+  if (in.bad() || state.jobs_.size() != count) {
+    return Fail(ErrorCode::kInvalid, "the snapshot is cut off or damaged");
+  }
+  state.Index();
+  return state;
+}
+
+}  // namespace muster::state

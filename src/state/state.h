@@ -1,0 +1,84 @@
+// State: everything the controller knows, as a fold of the journal.
+//
+// Fold() applies one event and decides nothing, so that the same events give the same state on any
+// machine. Jobs that have ended stay for a while (kEndedKept of them), so that the last ones can be
+// asked for without reading the store; older ones live in the history only. A snapshot is the whole
+// state as bytes. Ids grow and are never reused.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "model/event.h"
+#include "model/queue.h"
+#include "state/records.h"
+
+namespace muster::state {
+
+inline constexpr std::size_t kEndedKept = 1'000;
+
+class State {
+ public:
+  void Fold(const model::Event& event);
+
+  std::uint64_t revision() const { return revision_; }  // events folded so far
+  JobNumber next_job() const { return next_job_; }
+  const std::map<JobNumber, JobRecord>& jobs() const { return jobs_; }
+  const std::map<JobNumber, ArrayRecord>& arrays() const { return arrays_; }
+  const std::map<std::string, NodeRecord>& nodes() const { return nodes_; }
+  const std::vector<model::Queue>& queues() const { return queues_; }
+  const std::map<std::string, std::int64_t>& past_use() const { return past_use_; }
+  std::int64_t past_use_ms() const { return past_use_ms_; }
+  const JobRecord* Find(JobNumber job) const;
+  const ArrayRecord* FindArray(JobNumber array) const;
+  // The latest job of that name and user that is still remembered; 0: none. An empty user: anybody.
+  JobNumber Latest(const std::string& name, const std::string& user) const;
+  // The job that an earlier request with this key made; 0: none.
+  JobNumber FindKey(const std::string& user, const std::string& key) const;
+  // The jobs that wait for this job or array to end.
+  std::span<const JobNumber> Followers(JobNumber job) const;
+  // Those that the last event released: one thing less to wait for.
+  std::span<const JobNumber> released() const { return released_; }
+  // Tasks of the array that hold a place.
+  std::int64_t ActiveTasks(JobNumber array) const;
+  std::size_t live_jobs() const { return jobs_.size() - ended_.size(); }
+
+  std::string Encode() const;
+  static Result<State> Decode(std::string_view bytes);
+
+ private:
+  struct Folder;
+  friend struct Folder;
+  template <typename V>
+  friend void Fields(V& v, State& state);
+  void Index();
+  void Follow(const JobRecord& job);
+  void Release(JobNumber ended);
+  void Forget(JobNumber job);
+
+  std::uint64_t revision_ = 0;
+  JobNumber next_job_ = 1;
+  std::map<JobNumber, JobRecord> jobs_;
+  std::map<JobNumber, ArrayRecord> arrays_;
+  std::map<std::string, NodeRecord> nodes_;
+  std::vector<model::Queue> queues_;
+  std::map<std::string, std::int64_t> past_use_;  // by queue: decayed GPU-milliseconds
+  std::int64_t past_use_ms_ = 0;                  // when it was noted
+  std::deque<JobNumber> ended_;                   // oldest first
+  std::map<std::string, JobNumber> keys_;         // "user\nkey"
+  std::deque<std::string> key_order_;
+  // Not part of a snapshot: follows from the above.
+  std::unordered_map<std::string, std::vector<JobNumber>> by_name_;
+  std::unordered_map<JobNumber, std::vector<JobNumber>> followers_;
+  std::vector<JobNumber> released_;
+  std::unordered_map<JobNumber, std::int64_t> active_tasks_;
+};
+
+}  // namespace muster::state

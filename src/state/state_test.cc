@@ -1,0 +1,142 @@
+#include "state/state.h"
+
+#include <gtest/gtest.h>
+
+#include "model/job_codec.h"
+
+namespace muster::state {
+namespace {
+
+using model::End;
+using model::StopWhy;
+
+class StateTest : public ::testing::Test {
+ protected:
+  void Fold(model::EventBody body) { state_.Fold({now_ms_++, std::move(body)}); }
+  JobNumber Submit(const std::string& text, std::vector<model::Follows> follows = {}) {
+    const auto id = state_.next_job();
+    auto spec = std::make_shared<const model::Job>(model::DecodeJob(text).value());
+    Fold(model::JobSubmitted{id, spec, "ana", 1000, 1000, std::move(follows), ""});
+    return id;
+  }
+  void Exit(JobNumber job, std::uint32_t worker, int code, bool stopped = false) {
+    model::ExitFacts exit;
+    exit.exit_code = code;
+    exit.stopped = stopped;
+    Fold(model::WorkerEnded{job, worker, 1, exit});
+  }
+  Phase At(JobNumber job) const { return PhaseOf(*state_.Find(job)); }
+
+  State state_;
+  std::int64_t now_ms_ = 1000;
+};
+
+constexpr const char* kTwo = "{name: t, queue: q, workers: 2, gpus: 1, command: [x]}";
+
+TEST_F(StateTest, AJobGoesFromWaitingToSucceeded) {
+  const auto job = Submit(kTwo);
+  EXPECT_EQ(At(job), Phase::kWaiting);
+  Fold(model::WorkerPlaced{job, 0, 1, "n", 1});
+  Fold(model::WorkerPlaced{job, 1, 1, "n", 2});
+  EXPECT_EQ(At(job), Phase::kStarting);
+  Fold(model::WorkerStarted{job, 0, 1, 100, 1500, ""});
+  EXPECT_EQ(At(job), Phase::kRunning);
+  Exit(job, 0, 0);
+  Exit(job, 1, 0);
+  Fold(model::JobEnded{job, End::kSucceeded});
+  EXPECT_EQ(At(job), Phase::kSucceeded);
+  EXPECT_EQ(state_.Find(job)->started_ms, 1500);
+}
+
+TEST_F(StateTest, TheCauseOfAPauseOutlivesTheExitThatFollows) {
+  const auto job = Submit(kTwo);
+  for (std::uint32_t w : {0U, 1U}) Fold(model::WorkerPlaced{job, w, 1, "n", 1});
+  const auto at = now_ms_;
+  for (std::uint32_t w : {0U, 1U}) {
+    state_.Fold(
+        {at, model::WorkerLeaving{job, w, StopWhy::kPaused, model::Rule::kReclaimQuota, 9, 70}});
+  }
+  EXPECT_EQ(At(job), Phase::kStopping);
+  Exit(job, 0, 143, true);
+  Exit(job, 1, 143, true);
+  EXPECT_EQ(At(job), Phase::kPaused);
+  const auto& record = *state_.Find(job);
+  ASSERT_EQ(record.preemptions.size(), 1U);
+  EXPECT_EQ(record.preemptions[0].cause, 9U);
+  EXPECT_EQ(record.preemptions[0].rule, model::Rule::kReclaimQuota);
+  EXPECT_EQ(record.preemptions[0].workers, 2U);
+  EXPECT_EQ(record.preempted, 1U);
+}
+
+TEST_F(StateTest, ALeavingWorkerThatFinishedByItselfHasSucceeded) {
+  const auto job = Submit(kTwo);
+  Fold(model::WorkerPlaced{job, 0, 1, "n", 1});
+  Fold(model::WorkerLeaving{job, 0, StopWhy::kShrunk, model::Rule::kShrink, 9, 0});
+  Exit(job, 0, 0, /*stopped=*/false);
+  EXPECT_EQ(state_.Find(job)->workers[0].phase, WorkerPhase::kSucceeded);
+}
+
+TEST_F(StateTest, AnArrayIsOneEventAndCountsItsTasks) {
+  const auto array = Submit("{name: s, queue: q, gpus: 1, command: [x], array: 5-7}");
+  EXPECT_EQ(state_.next_job(), array + 4);
+  EXPECT_EQ(state_.Find(array + 1)->name(), "s[5]");
+  Fold(model::WorkerPlaced{array + 2, 0, 1, "n", 1});
+  EXPECT_EQ(state_.ActiveTasks(array), 1);
+  Exit(array + 2, 0, 0);
+  EXPECT_EQ(state_.ActiveTasks(array), 0);
+  for (JobNumber task = array + 1; task <= array + 3; ++task) {
+    EXPECT_FALSE(state_.FindArray(array)->Ended());
+    Fold(model::JobEnded{task, End::kSucceeded});
+  }
+  EXPECT_TRUE(state_.FindArray(array)->Ended());
+}
+
+TEST_F(StateTest, WhoFollowsIsReleasedByTheEnd) {
+  const auto first = Submit(kTwo);
+  const auto second = Submit(kTwo, {{first, model::AfterCondition::kOk}});
+  EXPECT_EQ(state_.Find(second)->follows.size(), 1U);
+  Fold(model::JobEnded{first, End::kSucceeded});
+  EXPECT_TRUE(state_.Find(second)->follows.empty());
+}
+
+TEST_F(StateTest, ASnapshotIsTheStateAndFoldingGoesOn) {
+  const auto array = Submit("{name: s, queue: q, gpus: 1, command: [x], array: 0-99}");
+  const auto job = Submit(kTwo);
+  Fold(model::WorkerPlaced{job, 0, 1, "n", 1});
+  Fold(model::WorkerPlaced{array + 1, 0, 1, "n", 2});
+  model::Node node;
+  node.name = "n";
+  Fold(model::NodeJoined{node});
+  auto copy = State::Decode(state_.Encode());
+  ASSERT_TRUE(copy.has_value()) << copy.error().message;
+  EXPECT_EQ(copy->Encode(), state_.Encode());
+  EXPECT_EQ(copy->revision(), state_.revision());
+  EXPECT_EQ(copy->Latest("s", "ana"), array);
+  EXPECT_EQ(copy->ActiveTasks(array), 1);
+  const model::Event more{9, model::JobEnded{array + 1, End::kFailed}};
+  copy->Fold(more);
+  state_.Fold(more);
+  EXPECT_EQ(copy->Encode(), state_.Encode());
+}
+
+TEST_F(StateTest, ACutSnapshotIsRefused) {
+  Submit(kTwo);
+  const auto bytes = state_.Encode();
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_FALSE(State::Decode(std::string_view(bytes).substr(0, size)).has_value()) << size;
+  }
+}
+
+TEST_F(StateTest, OldEndedJobsAreForgottenAndLiveOnesNever) {
+  const auto live = Submit(kTwo);
+  for (std::size_t i = 0; i < kEndedKept + 5; ++i) {
+    const auto job = Submit(kTwo);
+    Fold(model::JobEnded{job, End::kSucceeded});
+  }
+  EXPECT_NE(state_.Find(live), nullptr);
+  EXPECT_EQ(state_.Find(live + 1), nullptr);
+  EXPECT_EQ(state_.jobs().size(), kEndedKept + 1);
+}
+
+}  // namespace
+}  // namespace muster::state

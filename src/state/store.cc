@@ -1,0 +1,55 @@
+#include "state/store.h"
+
+#include <array>
+
+namespace muster::state {
+namespace {
+
+constexpr std::uint32_t kPolynomial = 0x82F63B78;  // CRC-32C, reflected
+
+constexpr std::array<std::uint32_t, 256> MakeTable() {
+  std::array<std::uint32_t, 256> table{};
+  for (std::uint32_t i = 0; i < 256; ++i) {
+    std::uint32_t crc = i;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? kPolynomial : 0);
+    table[i] = crc;
+  }
+  return table;
+}
+constexpr auto kTable = MakeTable();
+
+std::uint32_t Crc(std::uint32_t crc, std::string_view bytes) {
+  for (const char c : bytes) {
+    crc = (crc >> 8) ^ kTable[(crc ^ static_cast<unsigned char>(c)) & 0xFF];
+  }
+  return crc;
+}
+
+std::uint32_t Crc(std::uint32_t crc, std::uint64_t number) {
+  for (int i = 0; i < 8; ++i, number >>= 8) {
+    crc = (crc >> 8) ^ kTable[(crc ^ static_cast<std::uint32_t>(number)) & 0xFF];
+  }
+  return crc;
+}
+
+}  // namespace
+
+std::uint32_t Checksum(const Record& record) {
+  std::uint32_t crc = 0xFFFFFFFF;
+  crc = Crc(crc, record.revision);
+  crc = Crc(crc, static_cast<std::uint64_t>(record.at_ms));
+  crc = Crc(crc, record.job);
+  return ~Crc(crc, record.body);
+}
+
+Record AsRecord(const Snapshot& snapshot) { return {snapshot.revision, 0, 0, snapshot.body}; }
+
+Error Damaged(std::uint64_t revision, const std::string& where) {
+  return {ErrorCode::kConflict,
+          "the journal in " + where + " is damaged at revision " + std::to_string(revision) +
+              "; everything before it is intact",
+          "`musterd repair` keeps the intact part and puts the rest aside; a copy of the store "
+          "made earlier is the other way"};
+}
+
+}  // namespace muster::state

@@ -1,0 +1,90 @@
+// Store: the port behind which the journal, its snapshot and the history live.
+//
+// Append() is one transaction that is durable when it returns: either all records and history rows
+// are there or none. Revisions are consecutive, and every record carries a checksum, so a hole or a
+// damaged record is noticed when it is read, never skipped. Load() hands out the latest snapshot
+// and the records behind it. One writer: whoever opened the store holds a lock on it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "model/event.h"
+
+namespace muster::state {
+
+struct Record {
+  std::uint64_t revision = 0;
+  std::int64_t at_ms = 0;
+  model::JobNumber job = 0;  // 0: about no job
+  std::string body;          // model::EncodeEvent
+};
+
+// One job that has ended, as history keeps it.
+struct HistoryRow {
+  model::JobNumber job = 0;
+  std::string name;
+  std::string user;
+  std::string queue;
+  std::string end;  // "succeeded"
+  std::int64_t submitted_ms = 0;
+  std::int64_t ended_ms = 0;
+  std::string body;  // state::EncodeJobRecord
+};
+
+struct RecordQuery {
+  model::JobNumber job = 0;  // 0: any
+  std::uint64_t after = 0;   // revisions above this
+  std::size_t limit = 1'000;
+  bool latest = false;  // the last `limit` of them; still in ascending order
+};
+
+struct HistoryQuery {
+  model::JobNumber job = 0;
+  std::string name = {};
+  std::string user = {};
+  std::string queue = {};       // and the queues below it
+  model::JobNumber before = 0;  // jobs with smaller numbers; 0: all
+  std::size_t limit = 100;      // newest first
+};
+
+struct Snapshot {
+  std::uint64_t revision = 0;
+  std::string body;  // empty: there is none
+};
+
+class Store {
+ public:
+  virtual ~Store() = default;
+  virtual Result<void> Append(std::span<const Record> records,
+                              std::span<const HistoryRow> rows) = 0;
+  // The latest one, or the one of that revision.
+  virtual Result<Snapshot> LoadSnapshot(std::uint64_t revision = 0) = 0;
+  virtual Result<void> Read(const RecordQuery& query,
+                            const std::function<Result<void>(const Record&)>& each) = 0;
+  virtual Result<std::vector<HistoryRow>> History(const HistoryQuery& query) = 0;
+  // Replaces the ones before, but for the one at `keep`.
+  virtual Result<void> SaveSnapshot(const Snapshot& snapshot, std::uint64_t keep) = 0;
+  // Drops records up to `revision` (never above the oldest snapshot) and history that ended before.
+  virtual Result<void> Compact(std::uint64_t revision, std::int64_t ended_before_ms) = 0;
+  // Puts everything from the first damaged record on aside and keeps what is in front of it.
+  // Returns how many records were set aside.
+  virtual Result<std::int64_t> Repair() = 0;
+  virtual std::string Describe() const = 0;  // "SQLite /var/lib/muster/journal.db"
+};
+
+// Of everything in the record; what was read must have the one that was written.
+std::uint32_t Checksum(const Record& record);
+
+// So that a snapshot is checked as a record is.
+Record AsRecord(const Snapshot& snapshot);
+
+Error Damaged(std::uint64_t revision, const std::string& where);
+
+}  // namespace muster::state
