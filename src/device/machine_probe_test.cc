@@ -104,17 +104,28 @@ TEST(DiscoverNode, EightGpusWithNvlinkAreOneIslandWithPairsAtSwitches) {
   EXPECT_EQ(node.gpus[0].memory_bytes, 80 * kGi);
   EXPECT_THAT(Each(node, &model::Gpu::nvlink_island), ElementsAre(0, 0, 0, 0, 0, 0, 0, 0));
   EXPECT_THAT(Each(node, &model::Gpu::pcie_switch), ElementsAre(0, 0, 1, 1, 2, 2, 3, 3));
+  EXPECT_THAT(Each(node, &model::Gpu::numa), ElementsAre(0, 0, 0, 0, 1, 1, 1, 1));
+  EXPECT_THAT(found->notes, IsEmpty());
 }
 
 TEST(DiscoverNode, TheHostKnowsAGpusNumaNodeBetterThanTheDriver) {
-  // The driver's numbers are the kernel's: 0 is our 0, 1 has no cores and is none of ours. GPU 5 is
-  // at 6b, which the host places at our 1; GPUs 4, 6 and 7 are at addresses it does not know.
-  const auto found = DiscoverNode(TwoSockets("eight"));
+  auto gpu = At(0, "0000:6b:00.0");
+  gpu.numa = 0;
+  GivenGpus probe({gpu});
+  const auto found = DiscoverNode(TwoSockets(), probe);
   ASSERT_TRUE(found.has_value());
-  EXPECT_THAT(Each(found->node, &model::Gpu::numa), ElementsAre(0, 0, 0, 0, 0, 1, 0, 0));
-  EXPECT_THAT(found->notes, ElementsAre(HasSubstr("GPU 4: its NUMA node is not known"),
-                                        HasSubstr("GPU 6: its NUMA node is not known"),
-                                        HasSubstr("GPU 7: its NUMA node is not known")));
+  EXPECT_THAT(Each(found->node, &model::Gpu::numa), ElementsAre(1));
+}
+
+TEST(DiscoverNode, AGpuWhoseNumaNodeNobodyKnowsIsTakenToTheFirstWithANote) {
+  auto memory_only = At(1, "0000:ff:00.0");
+  memory_only.numa = 1;
+  GivenGpus probe({At(0, ""), memory_only});
+  const auto found = DiscoverNode(TwoSockets(), probe);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_THAT(Each(found->node, &model::Gpu::numa), ElementsAre(0, 0));
+  EXPECT_THAT(found->notes, ElementsAre(HasSubstr("GPU 0: its NUMA node is not known"),
+                                        HasSubstr("GPU 1: its NUMA node is not known")));
 }
 
 TEST(DiscoverNode, WhereTheHostDoesNotKnowTheDriversNumaNodeCounts) {

@@ -32,7 +32,8 @@ TEST(NvmlProbe, ListsWhatEachGpuIs) {
   EXPECT_EQ(gpu.memory_bytes, std::int64_t{80} << 30);
   EXPECT_EQ(gpu.pci_bus_id, "0000:6b:00.0");
   EXPECT_EQ(gpu.minor, 2);
-  EXPECT_EQ(gpu.numa, 1);
+  EXPECT_EQ(gpu.numa, 2);
+  EXPECT_EQ(gpus[3].numa, 0);
   EXPECT_EQ(gpu.fault, "");
 }
 

@@ -7,29 +7,22 @@
 
 #include "device/nvml_abi.h"
 
-#define STUB_EIGHT 1   // 8 GPUs, NVLink between all, pairs under PCIe switches, 2 NUMA nodes
+#define STUB_EIGHT 1   // 8 GPUs, NVLink between all, pairs under PCIe switches, NUMA nodes 0 and 2
 #define STUB_TWO 2     // 2 GPUs, no NVLink, each under its own switch
 #define STUB_BROKEN 3  // the driver does not match the library
 #define STUB_BARE 4    // 2 GPUs, a library with nothing but the functions that must be there
 #define STUB_SICK 5    // 4 GPUs at a hidden NVLink switch; one is lost, one is cut into instances
 
-using muster::device::NvmlDevice;
-using muster::device::NvmlDeviceTag;
-using muster::device::NvmlMemory;
-using muster::device::NvmlPciInfo;
-using muster::device::NvmlReturn;
-using muster::device::NvmlUtilization;
-
 namespace muster::device {
+
 struct NvmlDeviceTag {
   unsigned index;
 };
-}  // namespace muster::device
 
 namespace {
 
-constexpr NvmlReturn kOk = muster::device::kNvmlSuccess;
-constexpr NvmlReturn kNo = muster::device::kNvmlNotSupported;
+constexpr NvmlReturn kOk = kNvmlSuccess;
+[[maybe_unused]] constexpr NvmlReturn kNo = kNvmlNotSupported;
 constexpr int kMachine = MUSTER_STUB_MACHINE;
 constexpr unsigned kCount = kMachine == STUB_EIGHT ? 8 : kMachine == STUB_SICK ? 4 : 2;
 constexpr const char* kName = kMachine == STUB_EIGHT  ? "NVIDIA H100 80GB HBM3"
@@ -41,12 +34,13 @@ int open_count = 0;
 
 }  // namespace
 
+// NOLINTBEGIN(readability-identifier-naming): the names are NVIDIA's
 extern "C" {
 
 int MusterStubOpenCount() { return open_count; }
 
 NvmlReturn nvmlInit_v2() {
-  if (kMachine == STUB_BROKEN) return muster::device::kNvmlVersionMismatch;
+  if (kMachine == STUB_BROKEN) return kNvmlVersionMismatch;
   ++open_count;
   return kOk;
 }
@@ -62,8 +56,8 @@ NvmlReturn nvmlDeviceGetCount_v2(unsigned* count) {
 }
 
 NvmlReturn nvmlDeviceGetHandleByIndex_v2(unsigned index, NvmlDevice* device) {
-  if (index >= kCount) return muster::device::kNvmlInvalidArgument;
-  if (kMachine == STUB_SICK && index == 2) return muster::device::kNvmlGpuIsLost;
+  if (index >= kCount) return kNvmlInvalidArgument;
+  if (kMachine == STUB_SICK && index == 2) return kNvmlGpuIsLost;
   *device = &devices[index];
   return kOk;
 }
@@ -87,7 +81,7 @@ NvmlReturn nvmlDeviceGetMemoryInfo(NvmlDevice, NvmlMemory* memory) {
 
 #if MUSTER_STUB_MACHINE != STUB_BARE
 const char* nvmlErrorString(NvmlReturn code) {
-  return code == muster::device::kNvmlVersionMismatch ? "Driver/library version mismatch" : "Other";
+  return code == kNvmlVersionMismatch ? "Driver/library version mismatch" : "Other";
 }
 
 NvmlReturn nvmlSystemGetDriverVersion(char* text, unsigned size) {
@@ -109,7 +103,7 @@ NvmlReturn nvmlDeviceGetMinorNumber(NvmlDevice device, unsigned* minor) {
 NvmlReturn nvmlDeviceGetMemoryAffinity(NvmlDevice device, unsigned size, unsigned long* nodes,
                                        unsigned) {
   std::memset(nodes, 0, size * sizeof(*nodes));
-  nodes[0] = kMachine == STUB_EIGHT && device->index >= 4 ? 2UL : 1UL;
+  nodes[0] = kMachine == STUB_EIGHT && device->index >= 4 ? 4UL : 1UL;
   return kOk;
 }
 
@@ -122,7 +116,7 @@ NvmlReturn nvmlDeviceGetTopologyCommonAncestor(NvmlDevice a, NvmlDevice b, int* 
 // Links 0 to 6 are up, the others exist and are down.
 NvmlReturn nvmlDeviceGetNvLinkState(NvmlDevice, unsigned link, int* active) {
   if (kMachine == STUB_TWO) return kNo;
-  if (link >= 18) return muster::device::kNvmlInvalidArgument;
+  if (link >= 18) return kNvmlInvalidArgument;
   *active = link < 7 ? 1 : 0;
   return kOk;
 }
@@ -133,8 +127,7 @@ NvmlReturn nvmlDeviceGetNvLinkRemotePciInfo_v2(NvmlDevice device, unsigned link,
 }
 
 NvmlReturn nvmlDeviceGetNvLinkRemoteDeviceType(NvmlDevice, unsigned, int* type) {
-  *type =
-      kMachine == STUB_SICK ? muster::device::kNvmlRemoteSwitch : muster::device::kNvmlRemoteGpu;
+  *type = kMachine == STUB_SICK ? kNvmlRemoteSwitch : kNvmlRemoteGpu;
   return kOk;
 }
 
@@ -167,9 +160,12 @@ NvmlReturn nvmlDeviceGetTotalEnergyConsumption(NvmlDevice, unsigned long long* m
 }
 
 NvmlReturn nvmlDeviceGetClockInfo(NvmlDevice, int clock, unsigned* mhz) {
-  *mhz = clock == muster::device::kNvmlClockSm ? 1980 : 2619;
+  *mhz = clock == kNvmlClockSm ? 1980 : 2619;
   return kOk;
 }
 #endif
 
 }  // extern "C"
+// NOLINTEND(readability-identifier-naming)
+
+}  // namespace muster::device
