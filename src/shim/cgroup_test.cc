@@ -29,12 +29,14 @@ class CgroupTest : public testing::Test {
     std::filesystem::create_directories((base_ / path).parent_path());
     std::ofstream(base_ / path).flush();
   }
-  std::string Text(const std::string& path) { return ReadFile((base_ / path).string()).value_or("-"); }
+  std::string Text(const std::string& path) {
+    return ReadFile((base_ / path).string()).value_or("-");
+  }
   void TouchV2() {
-    for (const char* file : {"cgroup.controllers", "muster/17.0.2/memory.max",
-                             "muster/17.0.2/cpu.max", "muster/17.0.2/cpu.weight",
-                             "muster/17.0.2/pids.max", "muster/17.0.2/memory.oom.group",
-                             "muster/17.0.2/cgroup.procs"}) {
+    for (const char* file :
+         {"cgroup.controllers", "muster/17.0.2/memory.max", "muster/17.0.2/cpu.max",
+          "muster/17.0.2/cpu.weight", "muster/17.0.2/pids.max", "muster/17.0.2/memory.oom.group",
+          "muster/17.0.2/cgroup.procs"}) {
       Touch(file);
     }
   }

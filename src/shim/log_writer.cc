@@ -24,7 +24,11 @@ void LogWriter::Write(std::string_view bytes) {
     auto piece = bytes.substr(0, room);
     if (piece.size() < bytes.size()) {
       const auto end = piece.rfind('\n');
-      if (end != std::string_view::npos) piece = piece.substr(0, end + 1);
+      if (end != std::string_view::npos) {
+        piece = piece.substr(0, end + 1);
+      } else if (size_ > 0 && !mid_line_) {
+        piece = {};  // a line that may fit into the next file as a whole
+      }
     }
     const auto written = Append(piece);
     bytes.remove_prefix(written);

@@ -18,13 +18,15 @@ class LogWriterTest : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  std::string Text(const std::string& name) { return ReadFile((folder_ / name).string()).value_or("-"); }
+  std::string Text(const std::string& name) {
+    return ReadFile((folder_ / name).string()).value_or("-");
+  }
   LogFile File(std::int64_t most_bytes, int files) {
     return {(folder_ / "0.out").string(), most_bytes, files};
   }
 
-  std::filesystem::path folder_ = std::filesystem::temp_directory_path() /
-                                  ("muster-log-" + std::to_string(getpid()));
+  std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / ("muster-log-" + std::to_string(getpid()));
 };
 
 TEST_F(LogWriterTest, NoFileWithoutAByte) {
