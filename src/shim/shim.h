@@ -1,0 +1,91 @@
+// Shim: runs one worker from its order to its exit record.
+//
+// One thread, one poll loop: the worker's output, what the daemon tells, what the worker says, the
+// ends of processes, deadlines. It needs nobody: the daemon may come and go. Invariants: the mark
+// `begun` is there before the worker is; nothing of the worker is alive when its exit record
+// appears; and the record is written however long the spool refuses it.
+#pragma once
+
+#include <poll.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "contract/order.h"
+#include "contract/records.h"
+#include "contract/tell.h"
+#include "shim/cgroup.h"
+#include "shim/doors.h"
+#include "shim/log_writer.h"
+#include "shim/spawn.h"
+#include "shim/spool.h"
+#include "shim/stopping.h"
+#include "shim/worker_socket.h"
+
+namespace muster::shim {
+
+class Shim {
+ public:
+  Shim(contract::LaunchOrder order, Clock& clock);
+
+  // Returns when the exit record is written. An error: there is none, since the launch is
+  // another's.
+  Result<void> Run();
+
+ private:
+  // Before the worker.
+  Result<void> Begin();
+  Result<void> EnterRunFolder();
+  std::string Limit();
+
+  // While it runs.
+  void Loop();
+  void Wait();
+  int TimeoutMs(std::int64_t now_ms) const;
+  void TakeVerdict();
+  void TakeSignals();
+  void TakeTells();
+  void Obey(const contract::Tell& tell);
+  void Reap();
+  void Copy(Handle& from, LogWriter& to, int reads) const;
+  void Carry(Stopping::Act act);
+  void Hear(const contract::Said& said);
+  void KeepRecords(std::int64_t now_ms);
+
+  // After it.
+  void Conclude();
+  void KillTheRest();
+  void LeaveCgroup();
+
+  std::int64_t NowMs() { return clock_.MonotonicNs() / 1'000'000; }
+
+  contract::LaunchOrder order_;
+  Clock& clock_;
+  Spool spool_;
+  Stopping stopping_;
+  LogWriter out_log_;
+  LogWriter err_log_;
+  std::string limits_;
+  std::optional<Cgroup> cgroup_;
+  Doors doors_;
+  std::optional<WorkerSocket> socket_;
+  Handle signals_;
+  Worker worker_;
+  bool ended_ = false;
+  std::int64_t cpu_us_ = 0;
+  std::int64_t stop_grace_ms_ = 0;
+  contract::ExitRecord exit_;
+  contract::Report report_;
+  bool report_is_new_ = false;
+  std::int64_t records_due_ms_ = 0;
+  std::vector<pollfd> polled_;
+  mutable std::string block_;  // what is read from a pipe, before it is written
+};
+
+}  // namespace muster::shim

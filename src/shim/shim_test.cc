@@ -1,0 +1,433 @@
+// The built program, run as the daemon runs it, around real workers.
+#include "shim/shim.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "base/files.h"
+
+namespace muster::shim {
+namespace {
+
+using contract::ExitRecord;
+using contract::Tell;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+namespace fs = std::filesystem;
+
+class ShimTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    fs::remove_all(dir_);
+    for (const char* name : {"run", "spool", "log", "work"}) fs::create_directories(dir_ / name);
+    order_.launch = "17.0.2";
+    order_.run_dir = dir_ / "run";
+    order_.spool_dir = dir_ / "spool";
+    order_.log_dir = dir_ / "log";
+    order_.workdir = dir_ / "work";
+    order_.env = {{"PATH", "/usr/bin:/bin"}, {"D", dir_.string()}};
+    order_.cgroup_root = "muster-test-" + std::to_string(getpid());
+  }
+
+  void TearDown() override {
+    if (shim_ > 0) {
+      kill(shim_, SIGKILL);
+      waitpid(shim_, nullptr, 0);
+    }
+    for (const char* controller : {"memory", "cpu", "pids", "."}) {
+      rmdir((fs::path(kCgroupBase) / controller / order_.cgroup_root).c_str());
+    }
+    fs::remove_all(dir_);
+  }
+
+  void Start(std::vector<std::string> command) {
+    order_.command = std::move(command);
+    const auto text = contract::Encode(order_);
+    const Handle order(memfd_create("order", MFD_CLOEXEC));
+    ASSERT_EQ(write(order.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    const Handle lock(open((dir_ / "run/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    ASSERT_EQ(flock(lock.get(), LOCK_EX | LOCK_NB), 0);
+    shim_ = fork();
+    ASSERT_GE(shim_, 0);
+    if (shim_ == 0) {
+      const int moved = fcntl(order.get(), F_DUPFD, 20);
+      const int stray = fcntl(order.get(), F_DUPFD, 500);  // a daemon's own, left open by mistake
+      dup2(fcntl(lock.get(), F_DUPFD, 20), 4);
+      dup2(moved, 3);
+      execl(MUSTER_SHIM, "muster-shim", nullptr);
+      _exit(stray > 0 ? 99 : 98);
+    }
+  }
+  void StartShell(const std::string& script) { Start({"sh", "-c", script}); }
+
+  // Waits for the shim to end; its status.
+  int End() {
+    int status = -1;
+    EXPECT_EQ(waitpid(shim_, &status, 0), shim_);
+    shim_ = -1;
+    return status;
+  }
+
+  ExitRecord EndWithRecord() {
+    EXPECT_EQ(End(), 0);
+    const auto record = contract::DecodeExit(Text("spool/17.0.2.exit"));
+    EXPECT_TRUE(record.has_value()) << Text("spool/17.0.2.exit");
+    return record.value_or(ExitRecord{});
+  }
+
+  // Until the file appears in its folder; by the kernel's notice.
+  void Await(const std::string& name) {
+    const auto path = dir_ / name;
+    const Handle notices(inotify_init1(IN_CLOEXEC));
+    inotify_add_watch(notices.get(), path.parent_path().c_str(), IN_CREATE | IN_MOVED_TO);
+    char block[4096];
+    while (!fs::exists(path) && read(notices.get(), block, sizeof block) > 0) {
+    }
+  }
+
+  std::string Text(const std::string& name) {
+    return ReadFile((dir_ / name).string()).value_or("-");
+  }
+  contract::StartRecord Started() {
+    Await("spool/17.0.2.start");
+    return contract::DecodeStart(Text("spool/17.0.2.start")).value_or(contract::StartRecord{});
+  }
+  void Send(const Tell& tell) {
+    const auto sent = contract::SendTell(order_.run_dir, tell);
+    EXPECT_TRUE(sent.has_value()) << sent.error().message;
+  }
+  bool LockIsFree() {
+    const Handle lock(open((dir_ / "run/lock").c_str(), O_RDWR | O_CLOEXEC));
+    return flock(lock.get(), LOCK_EX | LOCK_NB) == 0;
+  }
+
+  fs::path dir_ = fs::temp_directory_path() / ("muster-shim-" + std::to_string(getpid()));
+  contract::LaunchOrder order_;
+  pid_t shim_ = -1;
+};
+
+TEST_F(ShimTest, RecordsStartAndExitCode) {
+  StartShell("echo to out; echo to err >&2; exit 7");
+  const auto exit = EndWithRecord();
+  EXPECT_EQ(exit.exit_code, 7);
+  EXPECT_EQ(exit.signal, 0);
+  EXPECT_FALSE(exit.stopped || exit.killed || exit.oom);
+  EXPECT_EQ(exit.failure, "");
+  EXPECT_GT(exit.max_rss_bytes, 0);
+  EXPECT_GE(exit.ended_ms, exit.started_ms);
+  const auto start = Started();
+  EXPECT_EQ(start.pid, exit.pid);
+  EXPECT_EQ(start.limits, "none asked");
+  EXPECT_EQ(Text("log/0.out"), "to out\n");
+  EXPECT_EQ(Text("log/0.err"), "to err\n");
+  EXPECT_TRUE(fs::exists(dir_ / "run/begun"));
+  EXPECT_FALSE(fs::exists(dir_ / "run/ctl"));
+  EXPECT_FALSE(fs::exists(dir_ / "run/worker.sock"));
+}
+
+TEST_F(ShimTest, RecordsTheSignalThatEndedIt) {
+  StartShell("kill -SEGV $$");
+  const auto exit = EndWithRecord();
+  EXPECT_EQ(exit.signal, SIGSEGV);
+  EXPECT_EQ(exit.exit_code, -1);
+}
+
+TEST_F(ShimTest, AProgramThatDoesNotExistIsNamed) {
+  Start({"trian.py"});
+  const auto exit = EndWithRecord();
+  EXPECT_EQ(exit.failure, "cannot run \"trian.py\": no such file or directory");
+  EXPECT_EQ(exit.exit_code, 127);
+  EXPECT_FALSE(fs::exists(dir_ / "spool/17.0.2.start"));
+}
+
+TEST_F(ShimTest, AFileThatIsNoProgramAndAMissingInterpreterAreToldApart) {
+  Start({dir_ / "work"});
+  EXPECT_EQ(EndWithRecord().failure,
+            "cannot run \"" + (dir_ / "work").string() + "\": permission denied");
+  fs::remove(dir_ / "run/begun");
+  const auto script = (dir_ / "script").string();
+  std::ofstream(script) << "#!/no/such/python\n";
+  fs::permissions(script, fs::perms::owner_all);
+  Start({script});
+  EXPECT_EQ(EndWithRecord().failure,
+            "cannot run \"" + script + "\": the interpreter in its first line does not exist");
+}
+
+TEST_F(ShimTest, AFolderThatDoesNotExistIsNamed) {
+  order_.workdir = dir_ / "nowhere";
+  Start({"true"});
+  const auto exit = EndWithRecord();
+  EXPECT_EQ(exit.failure, "cannot enter \"" + order_.workdir + "\": no such file or directory");
+  EXPECT_EQ(exit.exit_code, 126);
+}
+
+TEST_F(ShimTest, TheWorkerHasItsFolderItsEnvironmentAndNothingElse) {
+  fs::create_directories(dir_ / "bin");
+  const auto tool = dir_ / "bin/tool";
+  std::ofstream(tool) << "#!/bin/sh\necho \"$PWD|$A|$MUSTER_SOCKET\"\n"
+                         "/bin/ls /proc/self/fd | /usr/bin/tr '\\n' ' '\n"
+                         "/usr/bin/env | /usr/bin/grep -c =\n/bin/cat; umask\n"
+                         "/bin/grep -E 'Sig(Blk|Ign)' /proc/self/status\n";
+  fs::permissions(tool, fs::perms::owner_all);
+  order_.env = {{"PATH", (dir_ / "bin").string() + ":/bin"}, {"A", "b c"}};
+  Start({"tool"});
+  EXPECT_EQ(EndWithRecord().failure, "");
+  // The standard streams and the folder that ls reads; PATH, A, MUSTER_SOCKET, the shell's PWD.
+  EXPECT_EQ(Text("log/0.out"), order_.workdir + "|b c|" + order_.run_dir +
+                                   "/worker.sock\n0 1 2 3 4\n0022\n"
+                                   "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+}
+
+TEST_F(ShimTest, RunsAsAnotherUserWhoMayUseTheSocket) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can change the user";
+  order_.user = contract::User{65534, 65533, {65532}};
+  StartShell("id -u; id -G; stat -c '%u %a' $MUSTER_SOCKET");
+  EXPECT_EQ(EndWithRecord().failure, "");
+  EXPECT_EQ(Text("log/0.out"), "65534\n65533 65532\n65534 600\n");
+  struct stat facts {};
+  ASSERT_EQ(stat((dir_ / "log/0.out").c_str(), &facts), 0);
+  EXPECT_EQ(facts.st_uid, 65534U);
+}
+
+TEST_F(ShimTest, CoresThatDoNotExistAreAFailureAndOthersAreKept) {
+  order_.cores = {0};
+  StartShell("grep Cpus_allowed_list /proc/self/status");
+  EXPECT_EQ(EndWithRecord().failure, "");
+  EXPECT_EQ(Text("log/0.out"), "Cpus_allowed_list:\t0\n");
+  EXPECT_EQ(Started().limits, "affinity");
+  fs::remove(dir_ / "run/begun");
+  order_.cores = {60'000};
+  Start({"true"});
+  EXPECT_THAT(EndWithRecord().failure, StartsWith("cannot bind it to core 60000"));
+}
+
+TEST_F(ShimTest, LogsAreRotated) {
+  order_.rank = 3;
+  order_.log_bytes = 1000;
+  order_.log_files = 3;
+  StartShell("seq 1000 1999");
+  const auto exit = EndWithRecord();
+  EXPECT_THAT(Text("log/3.out"), StartsWith("1800\n"));
+  EXPECT_THAT(Text("log/3.out.1"), StartsWith("1600\n"));
+  EXPECT_THAT(Text("log/3.out.2"), StartsWith("1400\n"));
+  EXPECT_FALSE(fs::exists(dir_ / "log/3.out.3"));
+  EXPECT_EQ(exit.log_bytes_dropped, 0);
+}
+
+TEST_F(ShimTest, ADetachedGrandchildDoesNotOutliveTheWorker) {
+  StartShell(
+      "setsid sh -c '(echo $$ > $D/pid.tmp; mv $D/pid.tmp $D/pid; exec sleep 1000) &' &"
+      "while [ ! -e $D/pid ]; do sleep 0.01; done; exit 0");
+  EXPECT_EQ(EndWithRecord().exit_code, 0);
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const auto env = ReadFile((entry.path() / "environ").string()).value_or("");
+    EXPECT_THAT(env, testing::Not(HasSubstr("D=" + dir_.string()))) << entry.path();
+  }
+}
+
+TEST_F(ShimTest, TheCheckpointSignalIsAChanceToEndWell) {
+  order_.checkpoint_signal = "SIGUSR1";
+  StartShell("trap 'echo saved; exit 0' USR1; touch $D/up; while :; do sleep 1000 & wait; done");
+  Await("up");
+  Send(Tell{});
+  const auto exit = EndWithRecord();
+  EXPECT_EQ(exit.exit_code, 0);
+  EXPECT_TRUE(exit.stopped);
+  EXPECT_FALSE(exit.killed);
+  EXPECT_EQ(Text("log/0.out"), "saved\n");
+}
+
+TEST_F(ShimTest, WithoutACheckpointSignalSigtermComesAtOnce) {
+  StartShell("trap 'exit 3' TERM; touch $D/up; while :; do sleep 1000 & wait; done");
+  Await("up");
+  Send(Tell{});
+  const auto exit = EndWithRecord();
+  EXPECT_EQ(exit.exit_code, 3);
+  EXPECT_TRUE(exit.stopped);
+}
+
+TEST_F(ShimTest, WhoIgnoresEverythingIsKilledWithItsChildren) {
+  order_.checkpoint_signal = "SIGUSR1";
+  order_.term_grace_ms = 20;
+  StartShell("trap '' TERM USR1; touch $D/up; sleep 1000; sleep 1000");
+  Await("up");
+  Send(Tell{Tell::Kind::kStop, 20, "", ""});
+  const auto exit = EndWithRecord();
+  EXPECT_EQ(exit.signal, SIGKILL);
+  EXPECT_TRUE(exit.stopped);
+  EXPECT_TRUE(exit.killed);
+}
+
+TEST_F(ShimTest, KillDoesNotAskAndSignalsArePassedOn) {
+  StartShell("trap 'touch $D/usr2' USR2; trap '' TERM; touch $D/up; while :; do sleep 0.01; done");
+  Await("up");
+  Send(Tell{Tell::Kind::kSignal, -1, "SIGUSR2", ""});
+  Await("usr2");
+  Send(Tell{Tell::Kind::kKill, -1, "", ""});
+  EXPECT_EQ(EndWithRecord().signal, SIGKILL);
+}
+
+TEST_F(ShimTest, SigtermToTheShimStopsTheWorker) {
+  StartShell("trap 'exit 4' TERM; touch $D/up; while :; do sleep 1000 & wait; done");
+  Await("up");
+  kill(shim_, SIGTERM);
+  EXPECT_EQ(EndWithRecord().exit_code, 4);
+}
+
+TEST_F(ShimTest, TheWorkerDiesWithItsShim) {
+  StartShell("sleep 1000");
+  const auto start = Started();
+  const Handle worker(static_cast<int>(syscall(SYS_pidfd_open, start.pid, 0)));
+  ASSERT_TRUE(worker);
+  kill(shim_, SIGKILL);
+  pollfd end{worker.get(), POLLIN, 0};
+  EXPECT_EQ(poll(&end, 1, -1), 1);
+  End();
+  EXPECT_TRUE(LockIsFree());
+  EXPECT_TRUE(fs::exists(dir_ / "run/begun"));
+  EXPECT_FALSE(fs::exists(dir_ / "spool/17.0.2.exit"));
+}
+
+TEST_F(ShimTest, TheLockIsHeldUntilTheExitRecordIsThere) {
+  Start({"sleep", "1000"});
+  Started();
+  EXPECT_FALSE(LockIsFree());
+  const Handle lock(open((dir_ / "run/lock").c_str(), O_RDWR | O_CLOEXEC));
+  Send(Tell{Tell::Kind::kKill, -1, "", ""});
+  EXPECT_EQ(flock(lock.get(), LOCK_EX), 0);
+  EXPECT_TRUE(fs::exists(dir_ / "spool/17.0.2.exit"));
+  EndWithRecord();
+}
+
+TEST_F(ShimTest, TheRecordArrivesWhenTheSpoolCanBeWrittenAgain) {
+  fs::remove(dir_ / "spool");
+  StartShell("touch $D/ran; exit 5");
+  Await("ran");
+  EXPECT_FALSE(LockIsFree());
+  fs::create_directory(dir_ / "spool");
+  EXPECT_EQ(EndWithRecord().exit_code, 5);
+  EXPECT_EQ(Started().launch, "17.0.2") << "kept as well";
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir_ / "spool"), fs::directory_iterator()), 2);
+}
+
+TEST_F(ShimTest, ALaunchThatWasBegunIsNotRunTwice) {
+  std::ofstream(dir_ / "run/begun").flush();
+  StartShell("touch $D/ran");
+  EXPECT_EQ(WEXITSTATUS(End()), ExitStatus(ErrorCode::kConflict));
+  EXPECT_FALSE(fs::exists(dir_ / "ran"));
+  EXPECT_FALSE(fs::exists(dir_ / "spool/17.0.2.exit"));
+}
+
+TEST_F(ShimTest, WithoutItsRunFolderTheWorkerIsNotStarted) {
+  order_.run_dir = dir_ / "other";
+  StartShell("touch $D/ran");
+  EXPECT_EQ(EndWithRecord().failure,
+            "cannot enter \"" + order_.run_dir + "\": no such file or directory");
+  EXPECT_FALSE(fs::exists(dir_ / "ran"));
+}
+
+TEST_F(ShimTest, AFullDiskCostsOutputAndNotTheWorker) {
+  if (mount("tmpfs", (dir_ / "log").c_str(), "tmpfs", 0, "size=128k") != 0) {
+    GTEST_SKIP() << "cannot mount a small file system: " << std::strerror(errno);
+  }
+  mkfifo((dir_ / "go").c_str(), 0600);
+  std::ofstream(dir_ / "log/filler") << std::string(100'000, 'f');
+  StartShell(
+      "head -c 300000 /dev/zero | tr '\\0' x; echo; touch $D/full; read go < $D/go; echo after");
+  Await("full");
+  fs::remove(dir_ / "log/filler");
+  std::ofstream(dir_ / "go") << "go\n";
+  const auto exit = EndWithRecord();
+  const auto log = Text("log/0.out");
+  umount((dir_ / "log").c_str());
+  EXPECT_EQ(exit.exit_code, 0);
+  EXPECT_GT(exit.log_bytes_dropped, 0);
+  EXPECT_EQ(exit.log_bytes_dropped + std::count(log.begin(), log.end(), 'x'), 300'001);
+  EXPECT_THAT(log, HasSubstr(std::to_string(exit.log_bytes_dropped) +
+                             " bytes of output were lost here: no space left on device]\n"));
+  EXPECT_THAT(log, testing::EndsWith("after\n"));
+}
+
+TEST_F(ShimTest, MemoryBeyondTheLimitIsKnownAsSuch) {
+  order_.memory_bytes = 48 << 20;
+  order_.cpu_milli = 1'500;
+  order_.max_processes = 50;
+  StartShell("head -c 200000000 /dev/zero | tail | wc -c");
+  const auto exit = EndWithRecord();
+  const auto limits = Started().limits;
+  if (!limits.starts_with("cgroup")) {
+    GTEST_SKIP() << "no cgroup here, so no limit that the kernel reports: " << limits;
+  }
+  EXPECT_TRUE(exit.oom);
+  EXPECT_FALSE(fs::exists(fs::path(kCgroupBase) / "memory" / order_.cgroup_root / "17.0.2"));
+}
+
+TEST_F(ShimTest, WithinItsLimitsNothingIsReported) {
+  order_.memory_bytes = 512 << 20;
+  order_.cpu_milli = 500;
+  order_.cpu_is_weight = true;
+  StartShell("cat /proc/self/cgroup");
+  const auto exit = EndWithRecord();
+  const auto limits = Started().limits;
+  if (!limits.starts_with("cgroup")) GTEST_SKIP() << "no cgroup here: " << limits;
+  EXPECT_FALSE(exit.oom);
+  EXPECT_THAT(Text("log/0.out"), HasSubstr("/" + order_.cgroup_root + "/17.0.2"));
+}
+
+TEST_F(ShimTest, WithoutACgroupMemoryIsBoundedByRlimit) {
+  order_.cgroup_root.clear();
+  order_.memory_bytes = 64 << 20;
+  StartShell("ulimit -d");
+  EXPECT_EQ(EndWithRecord().exit_code, 0);
+  EXPECT_EQ(Started().limits, "affinity and rlimits: no cgroup was named");
+  EXPECT_EQ(Text("log/0.out"), "65536\n");
+}
+
+TEST_F(ShimTest, TheExampleOfTheManualSpeaksTheContract) {
+  const auto page = ReadFile(std::string(MUSTER_SOURCE_DIR) + "/docs/contract.md").value_or("");
+  const auto begin = page.find("```python\n");
+  ASSERT_NE(begin, std::string::npos);
+  const auto code = page.substr(begin + 10, page.find("```", begin + 10) - begin - 10);
+  order_.env["MUSTER_CHECKPOINT_DIR"] = "/ckpt";
+  Start({"python3", "-c", code});
+  Await("spool/17.0.2.report");
+  Send(Tell{Tell::Kind::kMessage, -1, "", "{\"type\":\"of a later release\"}"});
+  Send(Tell{});
+  const auto exit = EndWithRecord();
+  EXPECT_EQ(exit.exit_code, 0) << Text("log/0.err");
+  EXPECT_TRUE(exit.stopped);
+  EXPECT_FALSE(exit.killed);
+  const auto report = contract::DecodeReport(Text("spool/17.0.2.report"));
+  const auto checkpoint = contract::DecodeCheckpoint(Text("spool/17.0.2.checkpoint"));
+  ASSERT_TRUE(report.has_value()) << report.error().message;
+  ASSERT_TRUE(checkpoint.has_value()) << checkpoint.error().message;
+  EXPECT_TRUE(report->ready);
+  EXPECT_EQ(report->step.value_or(0), checkpoint->step) << "the last report is not lost";
+  EXPECT_EQ(checkpoint->path, "/ckpt/" + std::to_string(checkpoint->step) + ".pt");
+  EXPECT_GT(checkpoint->at_ms, 0);
+}
+
+TEST_F(ShimTest, AnOrderThatCannotBeReadEndsTheShimAtOnce) {
+  order_.launch = "../17";
+  StartShell("touch $D/ran");
+  EXPECT_EQ(WEXITSTATUS(End()), ExitStatus(ErrorCode::kInvalid));
+  EXPECT_TRUE(LockIsFree());
+  EXPECT_FALSE(fs::exists(dir_ / "run/begun"));
+}
+
+}  // namespace
+}  // namespace muster::shim
