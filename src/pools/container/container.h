@@ -47,7 +47,8 @@ using FindProgram = std::function<std::optional<std::string>(std::string_view)>;
 FindProgram ProgramsIn(std::string path);
 
 // The command runs in the foreground; signals sent to it reach the worker, its exit status is the
-// worker's (125 to 127: the container could not be started).
+// worker's (125 to 127: the container could not be started). Podman drops a signal that comes
+// before it listens, in the first moments of the worker.
 Result<ContainerLaunch> ContainerCommand(const ContainerOptions& options,
                                          const std::vector<std::string>& command,
                                          const std::map<std::string, std::string>& env,

@@ -124,9 +124,23 @@ class Child {
 
   void Signal(int number) const { kill(pid_, number); }
 
+  // Waits for more output; false when it has ended.
+  bool ReadMore() {
+    std::array<char, 4096> buffer{};
+    ssize_t got = 0;
+    do {
+      got = read(output_, buffer.data(), buffer.size());
+    } while (got < 0 && errno == EINTR);
+    if (got <= 0) return false;
+    read_.append(buffer.data(), static_cast<std::size_t>(got));
+    return true;
+  }
+
+  bool Printed(const std::string& text) const { return read_.find(text) != std::string::npos; }
+
   // Reads until this has come; false when the output ended without it.
   bool Await(const std::string& text) {
-    while (read_.find(text) == std::string::npos) {
+    while (!Printed(text)) {
       if (!ReadMore()) return false;
     }
     return true;
@@ -149,17 +163,6 @@ class Child {
     for (std::string& text : texts) pointers.push_back(text.data());
     pointers.push_back(nullptr);
     return pointers;
-  }
-
-  bool ReadMore() {
-    std::array<char, 4096> buffer{};
-    ssize_t got = 0;
-    do {
-      got = read(output_, buffer.data(), buffer.size());
-    } while (got < 0 && errno == EINTR);
-    if (got <= 0) return false;
-    read_.append(buffer.data(), static_cast<std::size_t>(got));
-    return true;
   }
 
   pid_t pid_ = -1;
