@@ -1,0 +1,358 @@
+#include "pools/local/local_pool.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "base/files.h"
+#include "contract/records.h"
+#include "device/machine_probe.h"
+#include "pools/local/leftovers.h"
+
+namespace muster::pools {
+namespace {
+
+constexpr std::int64_t kCheckEveryMs = 2'000;
+constexpr int kOrderFd = 3;  // where the shim expects them
+constexpr int kLockFd = 4;
+
+class Descriptor {
+ public:
+  // Above the numbers that the shim is given.
+  explicit Descriptor(int fd) : fd_(fd < 0 ? fd : ::fcntl(fd, F_DUPFD_CLOEXEC, 10)) {
+    if (fd >= 0) ::close(fd);
+  }
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+tl::unexpected<Error> Errno(const std::string& what) {
+  return Fail(ErrorCode::kUnavailable, what + ": " + std::strerror(errno));
+}
+
+Result<void> Launch1(const std::string& shim, const Descriptor& order, const Descriptor& lock) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, order.get(), kOrderFd);
+  posix_spawn_file_actions_adddup2(&actions, lock.get(), kLockFd);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t all, none;
+  sigfillset(&all);
+  sigemptyset(&none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+  std::string name = "muster-shim";
+  std::array<char*, 2> argv = {name.data(), nullptr};
+  std::array<char*, 1> envp = {nullptr};
+  pid_t pid = 0;
+  const int failed =
+      ::posix_spawn(&pid, shim.c_str(), &actions, &attributes, argv.data(), envp.data());
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (failed == 0) return {};
+  errno = failed;
+  return Errno("cannot start " + shim);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LocalPool>> LocalPool::Open(Options options, Clock& clock) {
+  std::unique_ptr<LocalPool> pool(new LocalPool(std::move(options), clock));
+  pool->folders_.state = pool->options_.state_dir;
+  if (::access(pool->options_.shim.c_str(), X_OK) != 0) {
+    return Fail(ErrorCode::kNotFound, pool->options_.shim + " is not there or cannot be run",
+                "muster-shim is built and installed beside musterd");
+  }
+  std::error_code error;
+  for (const char* folder : {"/spool", "/run", "/logs", "/jobs"}) {
+    std::filesystem::create_directories(pool->folders_.state + folder, error);
+    if (error) {
+      return Fail(ErrorCode::kDenied,
+                  "cannot create " + pool->folders_.state + folder + ": " + error.message(),
+                  "check who may write there and that the disk has room");
+    }
+  }
+  pool->inotify_ = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  if (pool->inotify_ < 0 ||
+      ::inotify_add_watch(pool->inotify_, pool->folders_.Spool().c_str(), IN_MOVED_TO) < 0) {
+    return Errno("cannot watch " + pool->folders_.Spool());
+  }
+  return pool;
+}
+
+LocalPool::~LocalPool() {
+  if (inotify_ >= 0) ::close(inotify_);
+}
+
+Result<std::vector<model::Node>> LocalPool::Discover() {
+  device::DiscoverOptions wanted;
+  wanted.pool = options_.name;
+  wanted.virtual_gpus = options_.virtual_gpus;
+  auto found = device::DiscoverNode(wanted);
+  if (!found) return tl::unexpected(found.error());
+  notes_ = found->notes;
+  machine_ = LocalMachine{};
+  machine_.virtual_gpus = options_.virtual_gpus.count > 0;
+  machine_.cores_of_numa = found->cores_of_numa;
+  if (!machine_.virtual_gpus) {
+    for (const auto& gpu : found->gpus) machine_.gpu_uuids.push_back(gpu.uuid);
+  }
+  for (const auto& gpu : found->node.gpus) machine_.numa_of_gpu.push_back(gpu.numa);
+  machine_.cgroup_root = ::geteuid() == 0 ? options_.cgroup_root : "";
+  return std::vector<model::Node>{found->node};
+}
+
+void LocalPool::Start(Launch launch) {
+  auto spawned = Spawn(launch);
+  if (spawned) {
+    live_[launch.key] = Live{0, 0, clock_.MonotonicNs() / 1'000'000};
+    return;
+  }
+  PoolEvent event;
+  event.kind = PoolEvent::Kind::kEnded;
+  event.key = launch.key;
+  event.at_ms = clock_.WallMs();
+  event.exit.failure = Describe(spawned.error());
+  event.exit.ended_ms = event.at_ms;
+  ended_.insert(launch.key);
+  ready_.push_back(std::move(event));
+}
+
+Result<void> LocalPool::Spawn(const Launch& launch) {
+  const std::string run = folders_.Run(launch.key);
+  if (::mkdir(run.c_str(), 0711) != 0 && errno != EEXIST) return Errno("cannot create " + run);
+  const Descriptor lock(::open((run + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (lock.get() < 0) return Errno("cannot create " + run + "/lock");
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return {};  // it lives already
+  if (::access((run + "/begun").c_str(), F_OK) == 0) {
+    return Fail(ErrorCode::kConflict, "launch " + launch.key.Name() + " was started before");
+  }
+  auto order = MakeOrder(launch, folders_, machine_);
+  if (!order) return tl::unexpected(order.error());
+  if (order->user) {
+    // Its log folder and its own sockets are the user's to see.
+    std::error_code ignored;
+    std::filesystem::create_directories(order->log_dir, ignored);
+  }
+  const std::string text = contract::Encode(*order);
+  const Descriptor memory(::memfd_create("order", MFD_CLOEXEC));
+  if (memory.get() < 0 ||
+      ::write(memory.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+      ::lseek(memory.get(), 0, SEEK_SET) != 0) {
+    return Errno("cannot hand over the order");
+  }
+  return Launch1(options_.shim, memory, lock);
+}
+
+void LocalPool::Stop(const LaunchKey& key) {
+  tells_[key] = contract::Tell{contract::Tell::Kind::kStop, -1, "", ""};
+  SendTells();
+}
+
+void LocalPool::Kill(const LaunchKey& key) {
+  tells_[key] = contract::Tell{contract::Tell::Kind::kKill, -1, "", ""};
+  SendTells();
+}
+
+// A shim that has just been started may not listen yet: such tells are sent again.
+void LocalPool::SendTells() {
+  std::erase_if(tells_, [this](const auto& entry) {
+    return ended_.contains(entry.first) ||
+           contract::SendTell(folders_.Run(entry.first), entry.second).has_value();
+  });
+}
+
+bool LocalPool::LockIsFree(const LaunchKey& key) const {
+  const std::string path = folders_.Run(key) + "/lock";
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return true;
+  const bool free = ::flock(fd, LOCK_EX | LOCK_NB) == 0;
+  ::close(fd);
+  return free;
+}
+
+bool LocalPool::HasExit(const LaunchKey& key) const {
+  return ::access((folders_.Spool() + "/" + key.Name() + ".exit").c_str(), F_OK) == 0;
+}
+
+Found LocalPool::Adopt(const LaunchKey& key) {
+  if (!LockIsFree(key)) {
+    live_[key] = Live{0, 0, clock_.MonotonicNs() / 1'000'000};
+    return Found::kAlive;
+  }
+  if (HasExit(key)) return Found::kEnded;
+  if (::access((folders_.Run(key) + "/begun").c_str(), F_OK) != 0) return Found::kNeverStarted;
+  KillLeftovers(key.Name());
+  return Found::kDied;
+}
+
+void LocalPool::Forget(const LaunchKey& key) {
+  live_.erase(key);
+  ended_.erase(key);
+  tells_.erase(key);
+  const std::string spool = folders_.Spool() + "/" + key.Name();
+  for (const char* kind : {".start", ".report", ".checkpoint", ".exit"}) {
+    ::unlink((spool + kind).c_str());
+  }
+  const std::string run = folders_.Run(key);
+  for (const char* name : {"/lock", "/begun", "/ctl", "/worker.sock"}) {
+    ::unlink((run + name).c_str());
+  }
+  if (::rmdir(run.c_str()) != 0 && errno == ENOTEMPTY) {
+    std::error_code ignored;
+    std::filesystem::remove_all(run, ignored);
+  }
+}
+
+std::vector<PoolEvent> LocalPool::Poll() {
+  std::vector<PoolEvent> out = std::exchange(ready_, {});
+  ReadSpool(out);
+  if (!tells_.empty()) SendTells();
+  const auto now = clock_.MonotonicNs() / 1'000'000;
+  if (now - checked_ms_ >= kCheckEveryMs) {
+    checked_ms_ = now;
+    CheckShims(out);
+  }
+  return out;
+}
+
+void LocalPool::ReadSpool(std::vector<PoolEvent>& out) {
+  alignas(inotify_event) std::array<char, 16'384> buffer;
+  std::set<std::string> names;
+  for (;;) {
+    const auto got = ::read(inotify_, buffer.data(), buffer.size());
+    if (got <= 0) break;
+    for (std::size_t at = 0; at < static_cast<std::size_t>(got);) {
+      const auto* notice = reinterpret_cast<const inotify_event*>(buffer.data() + at);
+      if ((notice->mask & IN_Q_OVERFLOW) != 0) scan_ = true;
+      if (notice->len > 0) names.insert(notice->name);
+      at += sizeof(inotify_event) + notice->len;
+    }
+  }
+  if (scan_) {
+    scan_ = false;
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(folders_.Spool(), error)) {
+      names.insert(entry.path().filename().string());
+    }
+  }
+  // A start sorts behind an exit of the same launch, but both may be there: starts go first.
+  for (const bool exits : {false, true}) {
+    for (const auto& name : names) {
+      if (name.ends_with(".exit") == exits) ReadRecord(name, out);
+    }
+  }
+}
+
+void LocalPool::ReadRecord(const std::string& name, std::vector<PoolEvent>& out) {
+  const auto dot = name.rfind('.');
+  if (dot == std::string::npos || name.front() == '.') return;
+  const auto key = LaunchKey::Parse(std::string_view(name).substr(0, dot));
+  const std::string kind = name.substr(dot);
+  if (!key || kind == ".report") return;
+  const auto text = ReadFile(folders_.Spool() + "/" + name, 1 << 20);
+  if (!text) return;  // forgotten meanwhile
+  PoolEvent event;
+  event.key = *key;
+  if (kind == ".start") {
+    const auto record = contract::DecodeStart(*text);
+    if (!record) return;
+    event.kind = PoolEvent::Kind::kStarted;
+    event.at_ms = record->at_ms;
+    event.pid = record->pid;
+    event.text = record->limits;
+    live_[*key].pid = record->pid;
+  } else if (kind == ".checkpoint") {
+    const auto record = contract::DecodeCheckpoint(*text);
+    if (!record) return;
+    event.kind = PoolEvent::Kind::kCheckpoint;
+    event.at_ms = record->at_ms;
+    event.step = record->step;
+  } else if (kind == ".exit") {
+    const auto record = contract::DecodeExit(*text);
+    event.kind = PoolEvent::Kind::kEnded;
+    event.exit.lost = !record;  // a record that cannot be read says that it ended, and no more
+    if (record) {
+      event.exit.exit_code = record->exit_code;
+      event.exit.signal = record->signal;
+      event.exit.oom = record->oom;
+      event.exit.stopped = record->stopped;
+      event.exit.failure = record->failure;
+      event.exit.ended_ms = record->ended_ms;
+      event.exit.max_rss_bytes = record->max_rss_bytes;
+      event.exit.cpu_ms = record->cpu_ms;
+      event.at_ms = record->ended_ms;
+    }
+    live_.erase(*key);
+    if (!ended_.insert(*key).second) return;
+  } else {
+    return;
+  }
+  out.push_back(std::move(event));
+}
+
+// A shim that died without a word: its lock is free and there is no record of an exit.
+void LocalPool::CheckShims(std::vector<PoolEvent>& out) {
+  std::vector<LaunchKey> died;
+  for (const auto& [key, live] : live_) {
+    if (LockIsFree(key) && !HasExit(key)) died.push_back(key);
+  }
+  for (const auto& key : died) {
+    KillLeftovers(key.Name());
+    live_.erase(key);
+    if (!ended_.insert(key).second) continue;
+    PoolEvent event;
+    event.kind = PoolEvent::Kind::kEnded;
+    event.key = key;
+    event.at_ms = clock_.WallMs();
+    event.exit.lost = true;
+    event.exit.ended_ms = event.at_ms;
+    out.push_back(std::move(event));
+  }
+}
+
+// Used means: spent CPU time, or wrote output.
+std::int64_t LocalPool::IdleMs(const LaunchKey& key) {
+  const auto found = live_.find(key);
+  if (found == live_.end() || found->second.pid == 0) return -1;
+  Live& live = found->second;
+  const auto now = clock_.MonotonicNs() / 1'000'000;
+  const auto cpu_ms = CpuMsOfTree(live.pid);
+  if (cpu_ms > live.cpu_ms + 20) {
+    live.cpu_ms = cpu_ms;
+    live.active_ms = now;
+  }
+  for (const bool err : {false, true}) {
+    struct stat facts {};
+    if (::stat(LogPath(key.job, key.worker, err).c_str(), &facts) != 0) continue;
+    const auto age = clock_.WallMs() - facts.st_mtim.tv_sec * 1'000;
+    live.active_ms = std::max(live.active_ms, now - std::max<std::int64_t>(0, age));
+  }
+  return now - live.active_ms;
+}
+
+std::string LocalPool::LogPath(model::JobNumber job, std::uint32_t worker, bool err) {
+  return folders_.Logs(job) + "/" + std::to_string(worker) + (err ? ".err" : ".out");
+}
+
+}  // namespace muster::pools

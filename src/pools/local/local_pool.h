@@ -1,0 +1,82 @@
+// LocalPool: runs workers as processes of this machine, each under a shim that outlives the daemon.
+//
+// A launch has a folder with a lock that is taken before its shim exists and held exactly as long as
+// the shim lives; the mark `begun` says that a worker may have run. The two together tell, after any
+// crash, whether a launch is alive, has ended, died, or never was. Records of shims arrive as files
+// in the spool and are kept until the controller says that their content is in the journal. Starting
+// costs a few hundred microseconds.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "contract/tell.h"
+#include "model/node.h"
+#include "pools/local/orders.h"
+#include "pools/pool.h"
+
+namespace muster::pools {
+
+class LocalPool final : public Pool {
+ public:
+  struct Options {
+    std::string name = "local";
+    std::string state_dir;  // absolute; exists
+    std::string shim;       // the program
+    model::VirtualGpus virtual_gpus;
+    std::string cgroup_root = "muster";
+  };
+  static Result<std::unique_ptr<LocalPool>> Open(Options options, Clock& clock);
+  ~LocalPool() override;
+
+  const std::string& name() const override { return options_.name; }
+  Result<std::vector<model::Node>> Discover() override;
+  void Start(Launch launch) override;
+  void Stop(const LaunchKey& key) override;
+  void Kill(const LaunchKey& key) override;
+  Found Adopt(const LaunchKey& key) override;
+  void Forget(const LaunchKey& key) override;
+  std::vector<PoolEvent> Poll() override;
+  std::int64_t IdleMs(const LaunchKey& key) override;
+  std::string LogPath(model::JobNumber job, std::uint32_t worker, bool err) override;
+
+  int doorbell() const { return inotify_; }  // readable when there is something to Poll()
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  struct Live {
+    int pid = 0;  // of the worker, once it is known
+    std::int64_t cpu_ms = 0;
+    std::int64_t active_ms = 0;
+  };
+
+  LocalPool(Options options, Clock& clock) : options_(std::move(options)), clock_(clock) {}
+  Result<void> Spawn(const Launch& launch);
+  void ReadSpool(std::vector<PoolEvent>& out);
+  void ReadRecord(const std::string& name, std::vector<PoolEvent>& out);
+  void CheckShims(std::vector<PoolEvent>& out);
+  void SendTells();
+  bool LockIsFree(const LaunchKey& key) const;
+  bool HasExit(const LaunchKey& key) const;
+
+  Options options_;
+  Clock& clock_;
+  LocalFolders folders_;
+  LocalMachine machine_;
+  std::vector<std::string> notes_;
+  int inotify_ = -1;
+  bool scan_ = true;  // read the whole spool: at the start, and when notices were lost
+  std::vector<PoolEvent> ready_;
+  std::map<LaunchKey, Live> live_;
+  std::set<LaunchKey> ended_;  // reported, not yet forgotten
+  std::map<LaunchKey, contract::Tell> tells_;  // that have not been taken yet
+  std::int64_t checked_ms_ = 0;
+};
+
+}  // namespace muster::pools

@@ -1,0 +1,208 @@
+#include "pools/local/orders.h"
+
+#include <arpa/inet.h>
+#include <grp.h>
+#include <pwd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <filesystem>
+#include <fstream>
+
+#include "base/files.h"
+#include "pools/container/container.h"
+#include "pools/frameworks/setup.h"
+#include "pools/local/leftovers.h"
+
+namespace muster::pools {
+namespace {
+
+constexpr int kFirstPort = 20'000;
+constexpr int kLastPort = 32'000;  // below what the kernel hands out by itself
+constexpr const char* kPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+bool PortIsFree(int port) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  const bool free = ::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+  ::close(fd);
+  return free;
+}
+
+// The same for all members of this formation of the gang, also after the daemon was restarted.
+Result<int> PortsFor(const Launch& launch, const std::string& job_dir) {
+  const std::string file = job_dir + "/ports-" + std::to_string(launch.generation);
+  if (auto text = ReadFile(file, 64)) {
+    if (const int base = std::atoi(text->c_str()); base > 0) return base;
+  }
+  const int blocks = (kLastPort - kFirstPort) / kPortsPerJob;
+  for (int i = 0; i < blocks; ++i) {
+    const auto block = (launch.key.job + static_cast<model::JobNumber>(i)) %
+                       static_cast<model::JobNumber>(blocks);
+    const int base = kFirstPort + static_cast<int>(block) * kPortsPerJob;
+    bool free = true;
+    for (int port = base; port < base + kPortsPerJob && free; ++port) free = PortIsFree(port);
+    if (!free) continue;
+    std::ofstream(file) << base << '\n';
+    return base;
+  }
+  return Fail(ErrorCode::kUnavailable, "no block of free ports between 20000 and 32000 is left");
+}
+
+GangView ViewOf(const Launch& launch, const std::string& job_dir) {
+  GangView gang{std::to_string(launch.key.job), launch.job_name, *launch.spec, {}, 0, 0, 0, job_dir};
+  gang.restart_count = static_cast<int>(launch.restarts);
+  gang.generation = static_cast<int>(launch.generation);
+  std::map<int, int> role_ranks;
+  for (const auto& other : launch.members) {
+    Member member;
+    member.rank = static_cast<int>(gang.members.size());
+    member.role = launch.spec->roles[static_cast<std::size_t>(other.role)].name;
+    member.role_rank = role_ranks[other.role]++;
+    member.node = other.node;
+    member.host = "127.0.0.1";
+    member.local_rank = member.rank;
+    member.gpus = std::popcount(other.devices);
+    member.devices = other.devices;
+    gang.members.push_back(std::move(member));
+  }
+  return gang;
+}
+
+std::string Devices(std::uint64_t mask, const LocalMachine& machine) {
+  if (machine.gpu_uuids.empty()) return VisibleDevices(mask);
+  std::string out;
+  for (std::size_t i = 0; i < machine.gpu_uuids.size(); ++i) {
+    if ((mask >> i & 1) == 0) continue;
+    out += (out.empty() ? "" : ",") + machine.gpu_uuids[i];
+  }
+  return out;
+}
+
+struct Account {
+  std::string name, home, shell;
+};
+
+Account AccountOf(std::uint32_t uid) {
+  std::vector<char> buffer(16'384);
+  passwd entry{};
+  passwd* found = nullptr;
+  if (::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) {
+    return {std::to_string(uid), "/", "/bin/sh"};
+  }
+  return {found->pw_name, found->pw_dir, found->pw_shell};
+}
+
+std::vector<std::uint32_t> GroupsOf(const std::string& name, std::uint32_t gid) {
+  int count = 64;
+  std::vector<gid_t> groups(static_cast<std::size_t>(count));
+  if (::getgrouplist(name.c_str(), gid, groups.data(), &count) < 0) {
+    groups.resize(static_cast<std::size_t>(std::max(count, 1)));
+    if (::getgrouplist(name.c_str(), gid, groups.data(), &count) < 0) return {gid};
+  }
+  groups.resize(static_cast<std::size_t>(count));
+  return {groups.begin(), groups.end()};
+}
+
+Result<void> WriteFiles(const WorkerSetup& setup, const std::string& job_dir) {
+  for (const auto& file : setup.files) {
+    const std::string path = job_dir + "/" + file.name;
+    std::ofstream out(path + ".new", std::ios::trunc);
+    out << file.body;
+    out.close();
+    std::error_code error;
+    const auto mode = static_cast<std::filesystem::perms>(file.executable ? 0755 : 0644);
+    std::filesystem::permissions(path + ".new", mode, error);
+    if (out) std::filesystem::rename(path + ".new", path, error);
+    if (!out || error) {
+      return Fail(ErrorCode::kUnavailable, "cannot write " + path, "check the disk's free space");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<contract::LaunchOrder> MakeOrder(const Launch& launch, const LocalFolders& folders,
+                                        const LocalMachine& machine) {
+  const std::string job_dir = folders.Job(launch.key.job);
+  const auto& spec = *launch.spec;
+  GangView gang = ViewOf(launch, job_dir);
+  const bool needs_folder =
+      spec.framework != model::Framework::kNone && spec.framework != model::Framework::kMuster;
+  if (needs_folder) {
+    std::error_code error;
+    std::filesystem::create_directories(job_dir, error);
+    auto base = PortsFor(launch, job_dir);
+    if (!base) return tl::unexpected(base.error());
+    gang.port_base = *base;
+  } else {
+    gang.port_base = kFirstPort;
+  }
+  int rank = 0;
+  for (std::size_t i = 0; i < launch.members.size(); ++i) {
+    if (launch.members[i].worker == launch.key.worker) rank = static_cast<int>(i);
+  }
+  auto setup = SetUpWorker(gang, rank);
+  if (!setup) return tl::unexpected(setup.error());
+  if (auto written = WriteFiles(*setup, job_dir); !written) return tl::unexpected(written.error());
+
+  const Account account = AccountOf(launch.uid);
+  contract::LaunchOrder order;
+  order.launch = launch.key.Name();
+  order.run_dir = folders.Run(launch.key);
+  order.spool_dir = folders.Spool();
+  order.log_dir = folders.Logs(launch.key.job);
+  order.rank = static_cast<int>(launch.key.worker);
+  order.command = setup->command;
+  order.workdir = spec.workdir.empty() ? account.home : spec.workdir;
+  order.env = std::move(setup->env);
+  order.env.emplace("PATH", kPath);
+  order.env.emplace("HOME", account.home);
+  order.env.emplace("USER", account.name);
+  order.env.emplace("LOGNAME", account.name);
+  order.env.emplace("SHELL", account.shell);
+  order.env.emplace("LANG", "C.UTF-8");
+  order.env[kLaunchVariable] = order.launch;
+  const auto& role = spec.roles[static_cast<std::size_t>(launch.role)];
+  if (role.request.gpu.kind != model::GpuKind::kNone) {
+    order.env["CUDA_VISIBLE_DEVICES"] = Devices(setup->devices, machine);
+    if (machine.virtual_gpus) order.env["MUSTER_GPUS_ARE_VIRTUAL"] = "1";
+  }
+  if (launch.array != 0) {
+    order.env["MUSTER_ARRAY_ID"] = std::to_string(launch.array);
+    order.env["MUSTER_ARRAY_INDEX"] = std::to_string(launch.array_index);
+  }
+  if (::geteuid() == 0 && launch.uid != 0) {
+    order.user = contract::User{launch.uid, launch.gid, GroupsOf(account.name, launch.gid)};
+  }
+  order.memory_bytes = role.request.memory_bytes;
+  order.cpu_milli = role.request.cpu_milli;
+  order.cpu_is_weight = machine.virtual_gpus;
+  order.cgroup_root = machine.cgroup_root;
+  order.checkpoint_signal = spec.checkpoint.signal;
+  order.grace_ms = spec.checkpoint.grace_ms;
+  if (!spec.image.empty()) {
+    ContainerOptions options;
+    options.image = spec.image;
+    options.name = "muster-" + order.launch;
+    options.workdir = spec.workdir;
+    options.devices = machine.virtual_gpus ? 0 : setup->devices;
+    auto container = ContainerCommand(options, order.command, order.env, ProgramsIn(kPath));
+    if (!container) return tl::unexpected(container.error());
+    order.command = std::move(container->command);
+    container->env.emplace("PATH", kPath);
+    container->env.emplace("HOME", account.home);
+    container->env[kLaunchVariable] = order.launch;
+    order.env = std::move(container->env);
+  }
+  return order;
+}
+
+}  // namespace muster::pools
