@@ -47,7 +47,7 @@ tl::unexpected<Error> Errno(const std::string& what) {
   return Fail(ErrorCode::kUnavailable, what + ": " + std::strerror(errno));
 }
 
-Result<void> Launch1(const std::string& shim, const Descriptor& order, const Descriptor& lock) {
+Result<void> SpawnShim(const std::string& shim, const Descriptor& order, const Descriptor& lock) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
@@ -161,7 +161,7 @@ Result<void> LocalPool::Spawn(const Launch& launch) {
       ::lseek(memory.get(), 0, SEEK_SET) != 0) {
     return Errno("cannot hand over the order");
   }
-  return Launch1(options_.shim, memory, lock);
+  return SpawnShim(options_.shim, memory, lock);
 }
 
 void LocalPool::Stop(const LaunchKey& key) {
