@@ -1,0 +1,92 @@
+#include "control/service.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace muster::control {
+namespace {
+
+constexpr std::int64_t kRetryMs = 1'000;
+
+}  // namespace
+
+Service::Service(Controller& controller, std::vector<int> doorbells, Log log)
+    : controller_(controller), doorbells_(std::move(doorbells)), log_(std::move(log)) {
+  bell_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  MUSTER_CHECK(bell_ >= 0, "an eventfd can be had");
+  thread_ = std::thread([this] { Loop(); });
+}
+
+Service::~Service() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  (void)::eventfd_write(bell_, 1);
+  thread_.join();
+  ::close(bell_);
+}
+
+void Service::Run(Work work) {
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    first = inbox_.empty();
+    inbox_.push_back(std::move(work));
+  }
+  if (first) (void)::eventfd_write(bell_, 1);
+}
+
+void Service::Wait() {
+  std::vector<pollfd> files;
+  files.push_back({bell_, POLLIN, 0});
+  for (const int fd : doorbells_) files.push_back({fd, POLLIN, 0});
+  const auto due = healthy_ ? controller_.DueInMs() : kRetryMs;
+  ::poll(files.data(), files.size(), static_cast<int>(due));
+  eventfd_t ignored = 0;
+  (void)::eventfd_read(bell_, &ignored);
+}
+
+void Service::Loop() {
+  for (;;) {
+    Wait();
+    std::vector<Work> work;
+    bool stop = false;
+    {
+      const std::lock_guard lock(mutex_);
+      work.swap(inbox_);
+      stop = stop_;
+    }
+    TurnOnce(std::move(work));
+    if (!stop) continue;
+    if (auto finished = controller_.Finish(); !finished) log_(Describe(finished.error()));
+    return;
+  }
+}
+
+void Service::TurnOnce(std::vector<Work> work) {
+  if (!healthy_ && controller_.NowMs() >= retry_ms_) {
+    healthy_ = controller_.Recover();
+    retry_ms_ = controller_.NowMs() + kRetryMs;
+    if (healthy_) log_("the store can be written again");
+  }
+  std::vector<Answer> answers;
+  for (auto& item : work) {
+    if (auto answer = item(controller_)) answers.push_back(std::move(answer));
+  }
+  if (healthy_) {
+    healthy_ = controller_.Turn();
+    if (!healthy_) {
+      log_(Describe(healthy_.error()));
+      retry_ms_ = 0;
+    }
+  }
+  for (auto& answer : answers) answer(healthy_);
+}
+
+}  // namespace muster::control

@@ -1,0 +1,216 @@
+// `musterd`: wires clock, store, pools, controller and API together, and nothing else.
+#include <pwd.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/api.h"
+#include "base/clock.h"
+#include "base/files.h"
+#include "control/controller.h"
+#include "control/service.h"
+#include "model/spec_codec.h"
+#include "net/http_server.h"
+#include "pools/local/local_pool.h"
+#include "pools/simulated/simulated_pool.h"
+#include "state/sqlite_store.h"
+
+namespace {
+
+using muster::Error;
+using muster::ErrorCode;
+using muster::Result;
+
+struct Options {
+  std::string state;
+  std::string socket;
+  std::string config;
+  std::int64_t virtual_gpus = 0;
+  std::int64_t ready_fd = -1;
+};
+
+std::string Home() {
+  const passwd* account = ::getpwuid(::geteuid());
+  return account == nullptr ? "/" : account->pw_dir;
+}
+
+void FillDefaults(Options& options) {
+  const bool root = ::geteuid() == 0;
+  if (options.state.empty()) options.state = root ? "/var/lib/muster" : Home() + "/.muster";
+  if (options.socket.empty()) {
+    options.socket = root ? "/run/muster/musterd.sock" : Home() + "/.muster/musterd.sock";
+  }
+  options.state = std::filesystem::absolute(options.state).lexically_normal().string();
+}
+
+void Say(const std::string& text) { std::cerr << "musterd: " << text << std::endl; }
+
+int Refuse(const Error& error) {
+  Say(Describe(error));
+  return muster::ExitStatus(error.code);
+}
+
+Result<muster::model::SpecFile> ReadConfig(const Options& options) {
+  muster::model::SpecFile spec;
+  if (!options.config.empty()) {
+    auto text = muster::ReadFile(options.config);
+    if (!text) return tl::unexpected(text.error());
+    auto decoded = muster::model::DecodeSpec(*text);
+    if (decoded.problems.HasErrors()) {
+      Error error = muster::model::ToError(decoded.problems);
+      error.message = options.config + ": " + error.message;
+      return tl::unexpected(std::move(error));
+    }
+    spec = std::move(decoded.spec);
+  }
+  if (spec.cluster.pools.empty()) {
+    muster::model::Pool here;
+    here.name = "local";
+    here.driver = muster::model::PoolDriver::kLocal;
+    spec.cluster.pools.push_back(here);
+  }
+  if (options.virtual_gpus > 0) {
+    for (auto& pool : spec.cluster.pools) {
+      if (pool.driver == muster::model::PoolDriver::kLocal) {
+        pool.virtual_gpus.count = options.virtual_gpus;
+      }
+    }
+  }
+  return spec;
+}
+
+struct Pools {
+  std::vector<std::unique_ptr<muster::pools::Pool>> all;
+  std::vector<int> doorbells;
+};
+
+Result<Pools> OpenPools(const muster::model::ClusterFile& cluster, const Options& options,
+                        muster::Clock& clock) {
+  Pools pools;
+  for (const auto& pool : cluster.pools) {
+    switch (pool.driver) {
+      case muster::model::PoolDriver::kLocal: {
+        muster::pools::LocalPool::Options local;
+        local.name = pool.name;
+        local.state_dir = options.state;
+        local.virtual_gpus = pool.virtual_gpus;
+        local.shim = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "muster-shim";
+        auto opened = muster::pools::LocalPool::Open(std::move(local), clock);
+        if (!opened) return tl::unexpected(opened.error());
+        pools.doorbells.push_back((*opened)->doorbell());
+        pools.all.push_back(std::move(*opened));
+        break;
+      }
+      case muster::model::PoolDriver::kSimulated:
+        pools.all.push_back(std::make_unique<muster::pools::SimulatedPool>(pool, clock));
+        break;
+      case muster::model::PoolDriver::kKubernetes:
+      case muster::model::PoolDriver::kSlurm:
+        return muster::Fail(ErrorCode::kInvalid, "pool " + pool.name + ": driver " +
+                                                     std::string(NameOf(pool.driver)) +
+                                                     " is not available yet",
+                            "local and simulated are");
+    }
+  }
+  return pools;
+}
+
+Result<std::unique_ptr<muster::state::Store>> OpenStore(const Options& options) {
+  std::error_code error;
+  std::filesystem::create_directories(options.state, error);
+  if (error) {
+    return muster::Fail(ErrorCode::kDenied,
+                        "cannot create " + options.state + ": " + error.message(),
+                        "give a folder that you may write to with --state");
+  }
+  return muster::state::OpenSqlite(options.state + "/journal.db");
+}
+
+int Repair(const Options& options) {
+  auto store = OpenStore(options);
+  if (!store) return Refuse(store.error());
+  auto moved = (*store)->Repair();
+  if (!moved) return Refuse(moved.error());
+  Say("kept the intact part of " + (*store)->Describe() + "; " + std::to_string(*moved) +
+      " records were put aside in its table set_aside");
+  return 0;
+}
+
+int Serve(const Options& options) {
+  ::signal(SIGCHLD, SIG_IGN);  // shims are not waited for: their records tell
+  ::signal(SIGPIPE, SIG_IGN);
+  sigset_t wanted;
+  sigemptyset(&wanted);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&wanted, number);
+  ::pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
+
+  auto config = ReadConfig(options);
+  if (!config) return Refuse(config.error());
+  auto store = OpenStore(options);
+  if (!store) return Refuse(store.error());
+  muster::SystemClock clock;
+  auto pools = OpenPools(config->cluster, options, clock);
+  if (!pools) return Refuse(pools.error());
+  muster::control::Controller::Ports ports{clock, **store, {}};
+  for (const auto& pool : pools->all) ports.pools.push_back(pool.get());
+  muster::control::Settings settings;
+  settings.version = MUSTER_VERSION;
+  settings.engine.topologies = config->cluster.topologies;
+  muster::control::Controller controller(std::move(ports), settings);
+  if (auto recovered = controller.Recover(); !recovered) return Refuse(recovered.error());
+  if (!config->queues.empty() && controller.state().queues().size() <= 1) {
+    if (auto applied = controller.ApplyQueues(config->queues, "musterd"); !applied) {
+      return Refuse(applied.error());
+    }
+  }
+  muster::control::Service service(controller, pools->doorbells, Say);
+  muster::api::Api api(service, MUSTER_VERSION);
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(options.socket).parent_path(), error);
+  muster::net::ServerOptions listen;
+  listen.unix_path = options.socket;
+  // Requests that come before the API knows its server wait for it.
+  auto server = muster::net::HttpServer::Start(listen, [&api](auto request, auto exchange) {
+    api.Handle(std::move(request), std::move(exchange));
+  });
+  if (!server) return Refuse(server.error());
+  api.Attach(**server);
+  Say("ready: state in " + options.state + ", listening on " + options.socket);
+  if (options.ready_fd >= 0) ::close(static_cast<int>(options.ready_fd));
+  int number = 0;
+  do {
+    ::sigwait(&wanted, &number);
+  } while (number == SIGHUP);
+  Say("stopping; jobs that run go on");
+  server->reset();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"musterd: the daemon of Muster; one shared pool of GPUs"};
+  app.set_version_flag("--version", "musterd " MUSTER_VERSION);
+  Options options;
+  app.add_option("--state", options.state, "folder of the journal, logs and running workers");
+  app.add_option("--socket", options.socket, "Unix socket to listen on");
+  app.add_option("--config", options.config, "cluster file with pools, topology and queues");
+  app.add_option("--virtual-gpus", options.virtual_gpus, "pretend that this machine has N GPUs")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--ready-fd", options.ready_fd, "closed once requests are served")->group("");
+  CLI::App* repair = app.add_subcommand("repair", "Keep the intact part of a damaged journal");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  FillDefaults(options);
+  return repair->parsed() ? Repair(options) : Serve(options);
+}
