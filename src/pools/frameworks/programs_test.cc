@@ -94,7 +94,7 @@ TEST_F(TorchPrograms, OneTorchrunAgentStartsAProcessForEachGpu) {
   EXPECT_EQ(Last(ended.output, "rank 1 ends .* parameters ([-0-9.]+)"), first);
 }
 
-TEST_F(TorchPrograms, TwoTorchrunAgentsOfAnElasticJobMeet) {
+TEST_F(TorchPrograms, TwoTorchrunAgentsMeetInTheStoreOfTheFirst) {
   const Folder folder;
   const model::Job job =
       JobOf(Framework::kTorch, 2, 2,
