@@ -5,7 +5,7 @@
 // Answers may come later and from any thread. Requests of one connection are handed out one after
 // the other, so pipelined answers keep their order. Everything a client can make us hold is
 // bounded: head, body, requests ahead of the answer, unread stream, connections, time for a
-// request. An idle connection costs about 1 KiB; a small request about 10 us.
+// request. An idle connection holds no buffer; a small request and its answer take about 12 us.
 #pragma once
 
 #include <cstddef>
