@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <string>
@@ -32,7 +33,7 @@ constexpr std::size_t kLargestOrder = std::size_t{16} << 20;
 Result<std::string> ReadOrder() {
   lseek(kOrder, 0, SEEK_SET);  // a memfd still stands where the daemon stopped writing
   std::string text;
-  std::string block(std::size_t{16} << 10, '\0');
+  std::array<char, 4096> block;
   while (text.size() <= kLargestOrder) {
     const auto size = read(kOrder, block.data(), block.size());
     if (size < 0 && errno == EINTR) continue;
@@ -44,7 +45,7 @@ Result<std::string> ReadOrder() {
       close(kOrder);
       return text;
     }
-    text.append(block, 0, static_cast<std::size_t>(size));
+    text.append(block.data(), static_cast<std::size_t>(size));
   }
   return Fail(ErrorCode::kInvalid, "the order is larger than 16 MiB");
 }

@@ -75,7 +75,7 @@ Shim::Shim(contract::LaunchOrder order, Clock& clock)
       stopping_(order_.term_grace_ms),
       out_log_(LogOf(order_, "out")),
       err_log_(LogOf(order_, "err")),
-      block_(kBlockBytes, '\0') {
+      block_(std::make_unique_for_overwrite<char[]>(kBlockBytes)) {
   exit_.launch = order_.launch;
   report_.launch = order_.launch;
 }
@@ -84,6 +84,7 @@ Result<void> Shim::Run() {
   exit_.started_ms = clock_.WallMs();
   if (auto begun = Begin(); !begun) {
     if (begun.error().code == ErrorCode::kConflict) {
+      if (cgroup_) cgroup_->Remove();
       CloseDoors(doors_);
       return begun;
     }
@@ -242,12 +243,12 @@ void Shim::Reap() {
   }
 }
 
-void Shim::Copy(Handle& from, LogWriter& to, int reads) const {
+void Shim::Copy(Handle& from, LogWriter& to, int reads) {
   while (from && reads-- > 0) {
-    const auto size = read(from.get(), block_.data(), block_.size());
+    const auto size = read(from.get(), block_.get(), kBlockBytes);
     if (size < 0) return;
     if (size == 0) return from.Close();
-    to.Write(std::string_view(block_).substr(0, static_cast<std::size_t>(size)));
+    to.Write({block_.get(), static_cast<std::size_t>(size)});
   }
 }
 

@@ -51,6 +51,7 @@ class ShimTest : public testing::Test {
     for (const char* controller : {"memory", "cpu", "pids", "."}) {
       rmdir((fs::path(kCgroupBase) / controller / order_.cgroup_root).c_str());
     }
+    umount2((dir_ / "log").c_str(), MNT_DETACH);  // of a test that failed before it did
     fs::remove_all(dir_);
   }
 

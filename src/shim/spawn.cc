@@ -31,6 +31,23 @@ struct Streams {
   int err = -1;
 };
 
+// Arguments and environment as exec wants them; made before the fork, while memory is not shared.
+struct Image {
+  explicit Image(const LaunchOrder& order) {
+    for (const auto& word : order.command) command.push_back(const_cast<char*>(word.c_str()));
+    command.push_back(nullptr);
+    pairs.reserve(order.env.size());
+    for (const auto& [name, value] : order.env) {
+      variables.push_back(pairs.emplace_back(name + "=" + value).data());
+    }
+    variables.push_back(nullptr);
+  }
+
+  std::vector<std::string> pairs;
+  std::vector<char*> command;
+  std::vector<char*> variables;
+};
+
 bool SetCores(const std::vector<int>& cores) {
   const int highest = *std::max_element(cores.begin(), cores.end());
   const auto size = CPU_ALLOC_SIZE(static_cast<std::size_t>(highest) + 1);
@@ -61,7 +78,7 @@ void ResetSignals() {
 
 // In the new process, until it is the worker. Returns the step that failed, with errno.
 Fault::Step Prepare(const LaunchOrder& order, const std::vector<Handle>& doors, bool use_rlimits,
-                    pid_t parent, const Streams& streams) {
+                    pid_t parent, const Streams& streams, Image& image) {
   setpgid(0, 0);
   WriteSmall("/proc/self/oom_score_adj", "500");  // when memory runs out: the worker, not the shim
   for (const auto& door : doors) {
@@ -83,16 +100,8 @@ Fault::Step Prepare(const LaunchOrder& order, const std::vector<Handle>& doors, 
   // After the change of user, which takes it back. A shim that died before this is noticed here.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
-  std::vector<char*> command;
-  for (const auto& word : order.command) command.push_back(const_cast<char*>(word.c_str()));
-  command.push_back(nullptr);
-  std::vector<std::string> pairs;
-  for (const auto& [name, value] : order.env) pairs.push_back(name + "=" + value);
-  std::vector<char*> variables;
-  for (auto& pair : pairs) variables.push_back(pair.data());
-  variables.push_back(nullptr);
-  environ = variables.data();  // before execvp, so that it searches the worker's own PATH
-  execvp(command[0], command.data());
+  environ = image.variables.data();  // before execvp, so that it searches the worker's own PATH
+  execvp(image.command[0], image.command.data());
   return Fault::Step::kProgram;
 }
 
@@ -129,6 +138,7 @@ Result<Worker> Spawn(const LaunchOrder& order, const std::vector<Handle>& doors,
       !MakePipe(worker.verdict, verdict)) {
     return Fail(ErrorCode::kUnavailable, "cannot make its pipes: " + Why(errno));
   }
+  Image image(order);
   const pid_t self = getpid();
   worker.pid = ForkPatiently();
   if (worker.pid < 0) {
@@ -136,7 +146,8 @@ Result<Worker> Spawn(const LaunchOrder& order, const std::vector<Handle>& doors,
   }
   if (worker.pid == 0) {
     Fault fault;
-    fault.step = Prepare(order, doors, use_rlimits, self, {input.get(), out.get(), err.get()});
+    fault.step =
+        Prepare(order, doors, use_rlimits, self, {input.get(), out.get(), err.get()}, image);
     fault.reason = errno;
     [[maybe_unused]] const auto sent = write(verdict.get(), &fault, sizeof fault);
     _exit(ExitCode(fault));
