@@ -117,15 +117,14 @@ struct Api::Impl {
   }
   // Changes something: answered once that is in the journal.
   void Change(Call call, int status, std::function<Result<DocNode>(Controller&)> change) {
-    service.Run(
-        [call, status, change = std::move(change)](Controller& control) -> Service::Answer {
-          auto node = std::make_shared<Result<DocNode>>(change(control));
-          return [call, status, node](const Result<void>& written) {
-            if (!*node) return ReplyError(*call.exchange, node->error());
-            if (!written) return ReplyError(*call.exchange, written.error());
-            ReplyNode(*call.exchange, **node, status);
-          };
-        });
+    service.Run([call, status, change = std::move(change)](Controller& control) -> Service::Answer {
+      auto node = std::make_shared<Result<DocNode>>(change(control));
+      return [call, status, node](const Result<void>& written) {
+        if (!*node) return ReplyError(*call.exchange, node->error());
+        if (!written) return ReplyError(*call.exchange, written.error());
+        ReplyNode(*call.exchange, **node, status);
+      };
+    });
   }
 };
 
@@ -217,7 +216,8 @@ void Api::Impl::Submit(Call call) {
 void Api::Impl::Jobs(Call call) {
   Read(call, [call](Controller& control) -> Result<DocNode> {
     const std::string queue = call.Text("queue"), user = call.Text("user");
-    const auto limit = static_cast<std::size_t>(std::max<std::int64_t>(1, call.Number("limit", 500)));
+    const auto limit =
+        static_cast<std::size_t>(std::max<std::int64_t>(1, call.Number("limit", 500)));
     const bool all = call.Flag("all");
     DocNode list = ListNode();
     const auto wanted = [&](const state::JobRecord& job) {
@@ -372,7 +372,10 @@ void Api::Impl::Nodes(Call call) {
     if (!done) return tl::unexpected(done.error());
     DocNode node = MapNode();
     Put(node, "node", TextNode(name));
-    Put(node, "state", TextNode(verb == "uncordon" ? "ready" : verb == "drain" ? "draining" : "cordoned"));
+    Put(node, "state",
+        TextNode(verb == "uncordon" ? "ready"
+                 : verb == "drain"  ? "draining"
+                                    : "cordoned"));
     return node;
   });
 }
@@ -389,16 +392,16 @@ void Api::Impl::Queues(Call call) {
     return ReplyError(*call.exchange, {ErrorCode::kInvalid, "there are no queues in this file",
                                        "it needs a list under `queues:`"});
   }
-  Change(call, 200, [call, queues = std::move(decoded.spec.queues)](Controller& control)
-                        -> Result<DocNode> {
-    if (auto done = control.ApplyQueues(queues, call.user); !done) {
-      return tl::unexpected(done.error());
-    }
-    DocNode node = MapNode(), list = ListNode();
-    for (const auto& queue : queues) list.children.push_back(TextNode(queue.name));
-    Put(node, "applied", std::move(list));
-    return node;
-  });
+  Change(call, 200,
+         [call, queues = std::move(decoded.spec.queues)](Controller& control) -> Result<DocNode> {
+           if (auto done = control.ApplyQueues(queues, call.user); !done) {
+             return tl::unexpected(done.error());
+           }
+           DocNode node = MapNode(), list = ListNode();
+           for (const auto& queue : queues) list.children.push_back(TextNode(queue.name));
+           Put(node, "applied", std::move(list));
+           return node;
+         });
 }
 
 void Api::Impl::Events(Call call) {

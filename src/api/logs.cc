@@ -64,7 +64,8 @@ class Follower : public std::enable_shared_from_this<Follower> {
   }
 
   bool Rotated() const {
-    struct stat here {}, named {};
+    struct stat here {
+    }, named{};
     if (::fstat(file_, &here) != 0 || ::stat(path_.c_str(), &named) != 0) return false;
     return here.st_ino != named.st_ino;
   }
@@ -142,15 +143,14 @@ void StreamLogs(Service& service, net::HttpServer* server, const Call& call) {
       node = control.state().nodes().begin()->first;
     }
     pools::Pool* pool = control.PoolOf(node);
-    const std::string path =
-        pool == nullptr ? "" : pool->LogPath(*id, worker, call.Flag("err"));
+    const std::string path = pool == nullptr ? "" : pool->LogPath(*id, worker, call.Flag("err"));
     if (path.empty()) {
       return fail({ErrorCode::kNotFound, "job " + std::to_string(*id) + " has no output here",
                    "workers of a simulated pool write none"});
     }
     const auto tail = call.Text("tail").empty() ? -1 : call.Number("tail", -1);
-    auto follower = std::make_shared<Follower>(service, server, call, *id, path,
-                                               call.Flag("follow"));
+    auto follower =
+        std::make_shared<Follower>(service, server, call, *id, path, call.Flag("follow"));
     server->Post([follower, tail] { follower->Begin(tail); });
     return nullptr;
   });

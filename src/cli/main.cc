@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/bench.h"
+#include "cli/commands.h"
 #include "cli/demo.h"
 #include "cli/scenarios.h"
 #include "cli/validate.h"
@@ -89,6 +90,8 @@ int main(int argc, char** argv) {
         format == "json" ? muster::cli::ValidateFormat::kJson : muster::cli::ValidateFormat::kTable;
     status = muster::cli::RunValidate(paths, kind, {std::cin, std::cout, std::cerr});
   });
+
+  const muster::cli::DaemonCommands daemon_commands(app, status);
 
   if (const auto unknown = UnknownCommand(app, argc, argv); !unknown.empty()) {
     std::cerr << "muster: " << unknown << "\n";

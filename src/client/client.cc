@@ -15,18 +15,20 @@ namespace {
 constexpr int kTimeoutMs = 60'000;
 
 Error ErrorOf(const net::Response& response) {
-  Error error{ErrorCode::kInternal, "the daemon answered with status " +
-                                        std::to_string(response.status), ""};
+  Error error{ErrorCode::kInternal,
+              "the daemon answered with status " + std::to_string(response.status), ""};
   const auto problem = nlohmann::json::parse(response.body, nullptr, false);
   if (!problem.is_object()) return error;
   error.message = problem.value("title", error.message);
   error.hint = problem.value("hint", "");
   const std::string code = problem.value("code", "");
-  for (const auto& [name, value] :
-       {std::pair{"invalid", ErrorCode::kInvalid}, {"usage", ErrorCode::kUsage},
-        {"not-found", ErrorCode::kNotFound}, {"denied", ErrorCode::kDenied},
-        {"conflict", ErrorCode::kConflict}, {"unavailable", ErrorCode::kUnavailable},
-        {"timeout", ErrorCode::kTimeout}}) {
+  for (const auto& [name, value] : {std::pair{"invalid", ErrorCode::kInvalid},
+                                    {"usage", ErrorCode::kUsage},
+                                    {"not-found", ErrorCode::kNotFound},
+                                    {"denied", ErrorCode::kDenied},
+                                    {"conflict", ErrorCode::kConflict},
+                                    {"unavailable", ErrorCode::kUnavailable},
+                                    {"timeout", ErrorCode::kTimeout}}) {
     if (code == name) error.code = value;
   }
   return error;

@@ -41,7 +41,13 @@ void Controller::Emit(model::EventBody body) {
   batch_.push_back(std::move(record));
   state_.Fold(event);
   if (built_) engine_.Apply(event, state_);
-  dirty_ = true;
+  // What the engine decided itself, and what changes nothing for it, is no reason to ask it again.
+  const auto none = [&event]<typename... T>() {
+    return (std::holds_alternative<T>(event.body) || ...);
+  };
+  const bool idle = none.operator()<model::CycleRan, model::WorkerPlaced, model::WorkerLeaving,
+                                    model::WorkerStarted, model::UseNoted>();
+  dirty_ |= !idle;
 }
 
 Result<void> Controller::Recover() {
@@ -170,7 +176,7 @@ void Controller::AdoptWorker(const JobRecord& job, std::uint32_t worker) {
       break;
   }
   model::ExitFacts exit;
-  exit.lost = found == Found::kDied;
+  exit.lost = !leaving;
   exit.stopped = leaving;
   exit.ended_ms = NowMs();
   HandleEnd(key, exit);
@@ -294,9 +300,9 @@ Result<void> Controller::RunCycle() {
   const auto now = NowMs();
   const auto plan = engine_.Cycle(state_, now);
   if (!plan) return tl::unexpected(plan.error());
+  dirty_ = !plan->complete;
   Emit(model::CycleRan{plan->complete, plan->steps, now});
   Carry(*plan);
-  dirty_ = !plan->complete || !effects_.empty();
   next_cycle_ms_ = now + kIdleCycleMs;
   return {};
 }

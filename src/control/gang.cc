@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "control/controller.h"
+#include "pools/frameworks/recipes.h"
 
 namespace muster::control {
 
@@ -31,9 +32,7 @@ std::vector<int> WorkerRoles(const model::Job& spec) {
 bool NeedsRegroup(const model::Job& spec) {
   switch (spec.framework) {
     case Framework::kTorch: {
-      // torchrun forms its gang anew by itself.
-      const auto& command = spec.command;
-      return command.empty() || !std::string_view(command.front()).ends_with("torchrun");
+      return !pools::Starts(spec.command, "torchrun");  // which forms its gang anew by itself
     }
     case Framework::kTensorflow:
     case Framework::kMpi:
@@ -54,7 +53,17 @@ bool IsService(const model::Role& role) {
 }
 
 bool FirstWorkerDecides(const model::Job& spec) {
-  return spec.framework == Framework::kMpi || spec.framework == Framework::kRay;
+  switch (spec.framework) {
+    case Framework::kMpi:
+    case Framework::kRay:
+      return true;
+    case Framework::kHorovod:
+      return pools::Starts(spec.command, "horovodrun");
+    case Framework::kDeepspeed:
+      return pools::Starts(spec.command, "deepspeed");
+    default:
+      return false;
+  }
 }
 
 }  // namespace muster::control

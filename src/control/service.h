@@ -2,8 +2,9 @@
 //
 // Others hand it work; it runs what has arrived, then one Turn() for all of it, then the answers.
 // While a turn waits for the disk the next one's work gathers, which is what makes a commit cheap
-// under load. When the store cannot be written the work of that turn is answered with the error, and
-// the state is read again from the store until writing works: nothing is kept that was not written.
+// under load. When the store cannot be written the work of that turn is answered with the error,
+// and the state is read again from the store until writing works: nothing is kept that was not
+// written.
 #pragma once
 
 #include <functional>

@@ -156,16 +156,15 @@ DocNode JobView(Controller& control, const JobRecord& job, bool detail) {
   std::int64_t wanted = 0, least = 0;
   for (const auto& role : spec.roles) wanted += role.count;
   for (const auto& group : spec.groups) least += group.parent < 0 ? group.minimum : 0;
-  Put(status, "workers_running", NumberNode(static_cast<std::int64_t>(
-                                     job.Count(WorkerPhase::kRunning))));
+  Put(status, "workers_running",
+      NumberNode(static_cast<std::int64_t>(job.Count(WorkerPhase::kRunning))));
   Put(status, "workers_min", NumberNode(least));
   Put(status, "workers_max", NumberNode(wanted));
   Put(status, "gpus", Milli(GpuMilli(job)));
   if (job.started_ms != 0) Put(status, "started_at_ms", NumberNode(job.started_ms));
   const auto now = control.NowMs();
-  Put(status, "ran_ms", NumberNode(job.ran_ms + (job.running_since_ms > 0
-                                                     ? now - job.running_since_ms
-                                                     : 0)));
+  Put(status, "ran_ms",
+      NumberNode(job.ran_ms + (job.running_since_ms > 0 ? now - job.running_since_ms : 0)));
   Put(status, "restarts", NumberNode(job.restarts));
   if (job.stopping != StopWhy::kNone) Put(status, "stopping", TextNode(Name(job.stopping)));
   if (!job.preemptions.empty()) {
@@ -211,9 +210,10 @@ DocNode ArrayView(const state::State& state, const state::ArrayRecord& array) {
   const auto active = state.ActiveTasks(array.id);
   const auto ended = array.succeeded + array.failed + array.cancelled;
   const bool bad = array.failed > 0 || array.cancelled > 0;
-  Put(status, "phase", TextNode(!array.Ended() ? (active > 0 ? "running" : "waiting")
-                                : bad          ? (array.failed > 0 ? "failed" : "cancelled")
-                                               : "succeeded"));
+  Put(status, "phase",
+      TextNode(!array.Ended() ? (active > 0 ? "running" : "waiting")
+               : bad          ? (array.failed > 0 ? "failed" : "cancelled")
+                              : "succeeded"));
   Put(status, "tasks", NumberNode(array.tasks));
   Put(status, "active", NumberNode(active));
   Put(status, "waiting", NumberNode(array.tasks - ended - active));
@@ -341,10 +341,11 @@ DocNode NodesView(Controller& control) {
     DocNode node = MapNode();
     Put(node, "name", TextNode(name));
     Put(node, "pool", TextNode(spec.pool));
-    Put(node, "state", TextNode(!record.up         ? "down"
-                                : spec.draining    ? "draining"
-                                : spec.cordoned    ? "cordoned"
-                                                   : "ready"));
+    Put(node, "state",
+        TextNode(!record.up      ? "down"
+                 : spec.draining ? "draining"
+                 : spec.cordoned ? "cordoned"
+                                 : "ready"));
     if (!record.why.empty()) Put(node, "why", TextNode(record.why));
     std::map<std::string, std::int64_t> types;
     for (const auto& gpu : spec.gpus) ++types[gpu.type.empty() ? "gpu" : gpu.type];

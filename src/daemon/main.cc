@@ -17,6 +17,7 @@
 #include "control/controller.h"
 #include "control/service.h"
 #include "model/spec_codec.h"
+#include "model/vocabulary.h"
 #include "net/http_server.h"
 #include "pools/local/local_pool.h"
 #include "pools/simulated/simulated_pool.h"
@@ -113,9 +114,10 @@ Result<Pools> OpenPools(const muster::model::ClusterFile& cluster, const Options
         break;
       case muster::model::PoolDriver::kKubernetes:
       case muster::model::PoolDriver::kSlurm:
-        return muster::Fail(ErrorCode::kInvalid, "pool " + pool.name + ": driver " +
-                                                     std::string(NameOf(pool.driver)) +
-                                                     " is not available yet",
+        return muster::Fail(ErrorCode::kInvalid,
+                            "pool " + pool.name + ": driver " +
+                                std::string(muster::model::NameOf(pool.driver)) +
+                                " is not available yet",
                             "local and simulated are");
     }
   }

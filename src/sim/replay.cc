@@ -25,13 +25,13 @@ std::deque<std::string> Decisions(const EngineView& view, const model::Plan& pla
   std::deque<std::string> out;
   for (const auto& action : plan.actions) {
     const JobNumber job = view.NumberOf(action.job);
-    const bool starts = action.kind == model::ActionKind::kStart ||
-                        action.kind == model::ActionKind::kGrow;
+    const bool starts =
+        action.kind == model::ActionKind::kStart || action.kind == model::ActionKind::kGrow;
     const JobNumber cause = starts ? 0 : view.NumberOf(action.cause);
-    const std::string node = starts ? view.NodeName(action.node)
-                                    : state.Find(job)->workers[action.worker].node;
-    out.push_back(Decision(Name(action.kind), job, action.worker, node,
-                           starts ? action.devices : 0, cause == job ? 0 : cause));
+    const std::string node =
+        starts ? view.NodeName(action.node) : state.Find(job)->workers[action.worker].node;
+    out.push_back(Decision(Name(action.kind), job, action.worker, node, starts ? action.devices : 0,
+                           cause == job ? 0 : cause));
   }
   return out;
 }
@@ -102,8 +102,8 @@ Result<ReplayReport> Replay(const Recording& recording, EngineView::Settings set
     const auto* cycle = std::get_if<model::CycleRan>(&event.body);
     const auto differs = [&](const std::string& was, const std::string& now) {
       report.same = false;
-      report.difference = "at revision " + std::to_string(revision) + " the journal says: " +
-                          (was.empty() ? "nothing" : was) +
+      report.difference = "at revision " + std::to_string(revision) +
+                          " the journal says: " + (was.empty() ? "nothing" : was) +
                           "; the engine says: " + (now.empty() ? "nothing" : now);
     };
     const auto decided = Recorded(event, state);

@@ -42,8 +42,7 @@ int KillLeftovers(const std::string& launch) {
     for (const int pid : Processes()) {
       const auto environment = Slurp("/proc/" + std::to_string(pid) + "/environ");
       const auto at = environment.find(mark);
-      const bool whole = at != std::string::npos &&
-                         (at == 0 || environment[at - 1] == '\0') &&
+      const bool whole = at != std::string::npos && (at == 0 || environment[at - 1] == '\0') &&
                          environment[at + mark.size()] == '\0';
       if (whole && pid != ::getpid() && ::kill(pid, SIGKILL) == 0) ++found;
     }

@@ -1,8 +1,9 @@
 // Leftovers: what is still there of a launch whose shim has died.
 //
 // The worker itself dies with its shim; what it had started may live on. Every process of a launch
-// carries the launch's name in its environment (kLaunchVariable), so they are found without a cgroup
-// too. Costs one look at every process of the machine, and is only done when a shim was lost.
+// carries the launch's name in its environment (kLaunchVariable), so they are found without a
+// cgroup too. Costs one look at every process of the machine, and is only done when a shim was
+// lost.
 #pragma once
 
 #include <string>

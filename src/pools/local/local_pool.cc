@@ -149,10 +149,8 @@ Result<void> LocalPool::Spawn(const Launch& launch) {
   }
   auto order = MakeOrder(launch, folders_, machine_);
   if (!order) return tl::unexpected(order.error());
-  if (order->user) {
-    // Its log folder and its own sockets are the user's to see.
-    std::error_code ignored;
-    std::filesystem::create_directories(order->log_dir, ignored);
+  if (::mkdir(order->log_dir.c_str(), 0755) != 0 && errno != EEXIST) {
+    return Errno("cannot create " + order->log_dir);
   }
   const std::string text = contract::Encode(*order);
   const Descriptor memory(::memfd_create("order", MFD_CLOEXEC));

@@ -1,10 +1,10 @@
 // LocalPool: runs workers as processes of this machine, each under a shim that outlives the daemon.
 //
-// A launch has a folder with a lock that is taken before its shim exists and held exactly as long as
-// the shim lives; the mark `begun` says that a worker may have run. The two together tell, after any
-// crash, whether a launch is alive, has ended, died, or never was. Records of shims arrive as files
-// in the spool and are kept until the controller says that their content is in the journal. Starting
-// costs a few hundred microseconds.
+// A launch has a folder with a lock that is taken before its shim exists and held exactly as long
+// as the shim lives; the mark `begun` says that a worker may have run. The two together tell, after
+// any crash, whether a launch is alive, has ended, died, or never was. Records of shims arrive as
+// files in the spool and are kept until the controller says that their content is in the journal.
+// Starting costs a few hundred microseconds.
 #pragma once
 
 #include <cstdint>
@@ -74,7 +74,7 @@ class LocalPool final : public Pool {
   bool scan_ = true;  // read the whole spool: at the start, and when notices were lost
   std::vector<PoolEvent> ready_;
   std::map<LaunchKey, Live> live_;
-  std::set<LaunchKey> ended_;  // reported, not yet forgotten
+  std::set<LaunchKey> ended_;                  // reported, not yet forgotten
   std::map<LaunchKey, contract::Tell> tells_;  // that have not been taken yet
   std::int64_t checked_ms_ = 0;
 };

@@ -43,8 +43,8 @@ Result<int> PortsFor(const Launch& launch, const std::string& job_dir) {
   }
   const int blocks = (kLastPort - kFirstPort) / kPortsPerJob;
   for (int i = 0; i < blocks; ++i) {
-    const auto block = (launch.key.job + static_cast<model::JobNumber>(i)) %
-                       static_cast<model::JobNumber>(blocks);
+    const auto block =
+        (launch.key.job + static_cast<model::JobNumber>(i)) % static_cast<model::JobNumber>(blocks);
     const int base = kFirstPort + static_cast<int>(block) * kPortsPerJob;
     bool free = true;
     for (int port = base; port < base + kPortsPerJob && free; ++port) free = PortIsFree(port);
@@ -56,7 +56,8 @@ Result<int> PortsFor(const Launch& launch, const std::string& job_dir) {
 }
 
 GangView ViewOf(const Launch& launch, const std::string& job_dir) {
-  GangView gang{std::to_string(launch.key.job), launch.job_name, *launch.spec, {}, 0, 0, 0, job_dir};
+  GangView gang{
+      std::to_string(launch.key.job), launch.job_name, *launch.spec, {}, 0, 0, 0, job_dir};
   gang.restart_count = static_cast<int>(launch.restarts);
   gang.generation = static_cast<int>(launch.generation);
   std::map<int, int> role_ranks;

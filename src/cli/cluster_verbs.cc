@@ -1,0 +1,135 @@
+#include "cli/cluster_verbs.h"
+
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/units.h"
+#include "model/problems.h"
+#include "model/spec_codec.h"
+#include "sim/replay.h"
+
+namespace muster::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string Number(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+std::string Mark(const Json& item) {
+  if (item.value("virtual", false)) return "virtual";
+  return item.value("simulated", false) ? "simulated" : "";
+}
+
+}  // namespace
+
+int Nodes(Session& session) {
+  return session.Show(session.client().Get("nodes"), [](const Json& got) {
+    std::vector<std::vector<std::string>> rows;
+    for (const auto& node : got) {
+      std::string types;
+      for (const auto& [type, count] : node["gpus"].items()) {
+        types += (types.empty() ? "" : ", ") + count.dump() + " " + type;
+      }
+      rows.push_back({node.value("name", ""), node.value("pool", ""), node.value("state", ""),
+                      Number(node["gpus_in_use"]) + "/" + Number(node["gpus_total"]), types,
+                      Number(node["cpus"]),
+                      FormatBytes(node.value("memory_bytes", std::int64_t{0}) >> 20 << 20),
+                      Mark(node)});
+    }
+    PrintTable({"NODE", "POOL", "STATE", "IN USE", "GPUS", "CPUS", "MEMORY", ""}, rows);
+  });
+}
+
+int MarkNode(Session& session, const std::string& node, const std::string& verb) {
+  const auto answer = session.client().Post("nodes/" + node + ":" + verb, {}, "");
+  return session.Show(answer, [](const Json& got) {
+    std::cout << "node " << got.value("node", "") << ": " << got.value("state", "") << '\n';
+  });
+}
+
+int Gpus(Session& session) {
+  return session.Show(session.client().Get("gpus"), [](const Json& got) {
+    std::vector<std::vector<std::string>> rows;
+    for (const auto& gpu : got) {
+      std::string jobs, users;
+      for (const auto& job : gpu["jobs"]) {
+        jobs += (jobs.empty() ? "" : ", ") + job.value("id", "") + " " + job.value("name", "");
+        users += (users.empty() ? "" : ", ") + job.value("user", "");
+      }
+      rows.push_back({gpu.value("node", ""), Number(gpu["gpu"]), gpu.value("type", ""),
+                      FormatBytes(gpu.value("memory_bytes", std::int64_t{0})),
+                      jobs.empty() ? "free" : jobs, users, Mark(gpu)});
+    }
+    PrintTable({"NODE", "GPU", "TYPE", "MEMORY", "JOB", "USER", ""}, rows);
+  });
+}
+
+int Queues(Session& session) {
+  return session.Show(session.client().Get("queues"), [](const Json& got) {
+    std::vector<std::vector<std::string>> rows;
+    for (const auto& queue : got) {
+      rows.push_back({queue.value("name", ""), Number(queue["gpu_quota"]),
+                      Number(queue["gpu_limit"]), Number(queue["gpus_held"]),
+                      Number(queue["gpu_fair_share"]), Number(queue["jobs_running"]),
+                      Number(queue["jobs_waiting"])});
+    }
+    PrintTable({"QUEUE", "QUOTA", "LIMIT", "HELD", "SHARE", "RUNNING", "WAITING"}, rows);
+  });
+}
+
+int ApplyQueues(Session& session, const std::string& file) {
+  auto text = file == "-" ? Result<std::string>(ReadStream(std::cin)) : ReadFile(file);
+  if (!text) return Refuse(text.error());
+  const auto decoded = model::DecodeSpec(*text);
+  for (const auto& problem : decoded.problems.Sorted()) {
+    std::cerr << file << ':' << problem.mark.line << ':' << problem.mark.column << ": "
+              << model::Describe(problem) << '\n';
+  }
+  if (decoded.problems.HasErrors()) return ExitStatus(ErrorCode::kInvalid);
+  return session.Show(session.client().Post("queues", {}, *text), [](const Json& got) {
+    std::cout << "applied:";
+    for (const auto& name : got["applied"]) std::cout << ' ' << name.get<std::string>();
+    std::cout << '\n';
+  });
+}
+
+int SaveSnapshot(Session& session, const std::string& file) {
+  const auto bytes = session.client().Get("snapshot");
+  if (!bytes) return Refuse(bytes.error());
+  std::ofstream out(file, std::ios::binary);
+  out << *bytes;
+  out.close();
+  if (!out) return Refuse({ErrorCode::kDenied, "cannot write " + file, "check the path and room"});
+  std::cerr << "saved " << bytes->size() << " bytes; `muster snapshot replay " << file
+            << "` decides it again\n";
+  return 0;
+}
+
+int ReplaySnapshot(const std::string& file, Output output) {
+  auto bytes = ReadFile(file, std::size_t{4} << 30);
+  if (!bytes) return Refuse(bytes.error());
+  const auto recording = sim::DecodeRecording(*bytes);
+  if (!recording) return Refuse(recording.error());
+  const auto report = sim::Replay(*recording, {});
+  if (!report) return Refuse(report.error());
+  if (output == Output::kJson) {
+    std::cout << Json{{"events", report->events},
+                      {"cycles", report->cycles},
+                      {"decisions", report->decisions},
+                      {"same", report->same},
+                      {"difference", report->difference}}
+                     .dump(2)
+              << '\n';
+  } else {
+    std::cout << report->events << " events, " << report->cycles << " cycles, " << report->decisions
+              << " decisions: " << (report->same ? "the same decisions" : report->difference)
+              << '\n';
+  }
+  return report->same ? 0 : 1;
+}
+
+}  // namespace muster::cli

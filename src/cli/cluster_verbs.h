@@ -1,0 +1,20 @@
+// The verbs about the cluster: nodes, GPUs, queues, recordings.
+//
+// Tables mark what is virtual or simulated. Replaying needs no daemon.
+#pragma once
+
+#include <string>
+
+#include "cli/session.h"
+
+namespace muster::cli {
+
+int Nodes(Session& session);
+int MarkNode(Session& session, const std::string& node, const std::string& verb);
+int Gpus(Session& session);
+int Queues(Session& session);
+int ApplyQueues(Session& session, const std::string& file);
+int SaveSnapshot(Session& session, const std::string& file);
+int ReplaySnapshot(const std::string& file, Output output);
+
+}  // namespace muster::cli

@@ -1,0 +1,172 @@
+#include "cli/commands.h"
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "cli/cluster_verbs.h"
+#include "cli/job_verbs.h"
+#include "cli/session.h"
+
+namespace muster::cli {
+
+struct DaemonCommands::Words {
+  std::string socket;
+  Output output = Output::kTable;
+  std::vector<std::string> jobs;
+  std::string job, file, value, until = "done", timeout;
+  bool follow = false;
+  int limit = 200;
+  SubmitOptions submit;
+  RunOptions run;
+  ListOptions list;
+  LogOptions logs;
+
+  Session Open() const {
+    return Session(socket.empty() ? client::DefaultSocket() : socket, output);
+  }
+};
+
+DaemonCommands::~DaemonCommands() = default;
+
+namespace {
+
+const std::map<std::string, Output> kOutputs = {
+    {"table", Output::kTable}, {"wide", Output::kWide}, {"json", Output::kJson},
+    {"jsonl", Output::kJsonl}, {"yaml", Output::kYaml}, {"name", Output::kName}};
+
+}  // namespace
+
+// tidy: allow function-size: one flat list of the verbs reads best in one piece
+DaemonCommands::DaemonCommands(CLI::App& app, int& status) : words_(new Words()) {
+  Words& w = *words_;
+  const auto verb = [&](CLI::App* parent, const char* name, const char* help,
+                        std::function<int(Session&)> call) {
+    CLI::App* command = parent->add_subcommand(name, help);
+    command->add_option("-o,--output", w.output, "table, wide, json, jsonl, yaml or name")
+        ->transform(CLI::CheckedTransformer(kOutputs).description(""));
+    command->add_option("--socket", w.socket, "where musterd listens; else $MUSTER_DAEMON");
+    command->callback([&w, &status, call = std::move(call)] {
+      Session session = w.Open();
+      status = call(session);
+    });
+    return command;
+  };
+
+  auto* submit =
+      verb(&app, "submit", "Send job files", [&w](Session& s) { return Submit(s, w.submit); });
+  submit->add_option("FILE", w.submit.files, "job files; - is standard input")->required();
+  submit->add_flag("--hold", w.submit.held, "accept, but do not start before `muster release`");
+  submit->add_flag("--dry-run", w.submit.dry_run, "check everything and change nothing");
+
+  auto* run =
+      verb(&app, "run", "Run a command and watch it", [&w](Session& s) { return Run(s, w.run); });
+  run->add_option("COMMAND", w.run.command, "what to run; put -- before it")->required();
+  run->add_option("--name", w.run.name, "name of the job; default: the program's");
+  run->add_option("-q,--queue", w.run.queue, "queue; default: default");
+  run->add_option("--kind", w.run.kind, "train or build");
+  run->add_option("--gpus", w.run.gpus, "GPUs of each worker; 0.25 is a share");
+  run->add_option("--cpus", w.run.cpus, "cores of each worker");
+  run->add_option("--memory", w.run.memory, "memory of each worker, as 16Gi");
+  run->add_option("--workers", w.run.workers, "number of workers, as 4 or 2..8");
+  run->add_option("--priority", w.run.priority, "low, normal, high, critical or a number");
+  run->add_option("--framework", w.run.framework, "torch, mpi, ...");
+  run->add_option("--time", w.run.time, "time limit, as 2h");
+  run->add_option("--image", w.run.image, "container image");
+  run->add_flag("-d,--detach", w.run.detach, "do not watch it");
+
+  auto* ps = verb(&app, "ps", "List jobs", [&w](Session& s) { return Ps(s, w.list); });
+  ps->add_flag("-a,--all", w.list.all, "also those that have ended");
+  ps->add_option("-q,--queue", w.list.queue, "of this queue and those below it");
+  ps->add_option("-u,--user", w.list.user, "of this user");
+  ps->add_option("--limit", w.list.limit, "at most so many")->check(CLI::Range(1, 100'000));
+  ps->add_flag("-w,--watch", w.list.watch, "again every second");
+
+  const auto with_job = [&](CLI::App* command) {
+    command->add_option("JOB", w.job, "name, id or @last")->required();
+  };
+  const auto with_jobs = [&](CLI::App* command) {
+    command->add_option("JOB", w.jobs, "names, ids or @last")->required();
+  };
+  with_job(verb(&app, "describe", "Everything about one job",
+                [&w](Session& s) { return DescribeJob(s, w.job); }));
+  with_job(verb(&app, "why", "Why a job waits, and what would start it",
+                [&w](Session& s) { return Why(s, w.job); }));
+
+  auto* logs =
+      verb(&app, "logs", "The output of a worker", [&w](Session& s) { return Logs(s, w.logs); });
+  logs->add_option("JOB", w.logs.job, "name, id or @last")->required();
+  logs->add_flag("-f,--follow", w.logs.follow, "until the job has ended");
+  logs->add_flag("--err", w.logs.err, "standard error instead of standard output");
+  logs->add_option("--rank", w.logs.worker, "of this worker; default 0");
+  logs->add_option("--tail", w.logs.tail, "the last so many lines");
+
+  auto* events = verb(&app, "events", "What happened",
+                      [&w](Session& s) { return Events(s, w.job, w.follow, w.limit); });
+  events->add_option("JOB", w.job, "of one job only");
+  events->add_flag("-f,--follow", w.follow, "go on");
+  events->add_option("--limit", w.limit, "the last so many");
+
+  auto* wait = verb(&app, "wait", "Until jobs run or have ended", [&w](Session& s) {
+    const auto timeout = w.timeout.empty() ? 0 : ParseDurationMs(w.timeout).value_or(-1);
+    if (timeout < 0) {
+      return Refuse({ErrorCode::kUsage, "--timeout: \"" + w.timeout + "\" is no duration",
+                     "write it as 30s or 2h"});
+    }
+    return Wait(s, w.jobs, w.until, timeout);
+  });
+  with_jobs(wait);
+  wait->add_option("--for", w.until, "running or done")->check(CLI::IsMember({"running", "done"}));
+  wait->add_option("--timeout", w.timeout, "give up after, as 10m");
+
+  for (const auto& [name, help] : {std::pair{"cancel", "End jobs for good"},
+                                   {"suspend", "Stop jobs until resumed"},
+                                   {"resume", "Let suspended jobs go on"},
+                                   {"hold", "Keep waiting jobs from starting"},
+                                   {"release", "Let held jobs start"},
+                                   {"requeue", "Stop jobs and start them again"}}) {
+    const std::string what = name;
+    with_jobs(verb(&app, name, help, [&w, what](Session& s) { return Act(s, w.jobs, what, {}); }));
+  }
+  auto* scale = verb(&app, "scale", "Change the number of workers",
+                     [&w](Session& s) { return Scale(s, w.job, w.value); });
+  with_job(scale);
+  scale->add_option("--workers", w.value, "as 4 or 4..16")->required();
+  auto* priority = verb(&app, "priority", "Change the priority of jobs",
+                        [&w](Session& s) { return Priority(s, w.jobs, w.value); });
+  with_jobs(priority);
+  priority->add_option("--to", w.value, "low, normal, high, critical or a number")->required();
+
+  verb(&app, "nodes", "List nodes", [](Session& s) { return Nodes(s); });
+  verb(&app, "gpus", "Every GPU and who has it", [](Session& s) { return Gpus(s); });
+  CLI::App* node = app.add_subcommand("node", "Take nodes out and back");
+  node->require_subcommand(1);
+  for (const auto& [name, help] : {std::pair{"cordon", "Start nothing more there"},
+                                   {"drain", "Start nothing more there and move what runs"},
+                                   {"uncordon", "Use it again"}}) {
+    const std::string what = name;
+    verb(node, name, help, [&w, what](Session& s) { return MarkNode(s, w.value, what); })
+        ->add_option("NODE", w.value, "its name")
+        ->required();
+  }
+  CLI::App* queue = app.add_subcommand("queue", "Queues and their quotas");
+  queue->require_subcommand(1);
+  verb(queue, "list", "List queues", [](Session& s) { return Queues(s); });
+  verb(queue, "apply", "Add or change queues from a file",
+       [&w](Session& s) { return ApplyQueues(s, w.file); })
+      ->add_option("FILE", w.file, "- is standard input")
+      ->required();
+  CLI::App* snapshot = app.add_subcommand("snapshot", "Everything the engine saw, in one file");
+  snapshot->require_subcommand(1);
+  verb(snapshot, "save", "Save it", [&w](Session& s) { return SaveSnapshot(s, w.file); })
+      ->add_option("FILE", w.file, "where to")
+      ->required();
+  verb(snapshot, "replay", "Decide it again offline and compare",
+       [&w](Session&) { return ReplaySnapshot(w.file, w.output); })
+      ->add_option("FILE", w.file, "made by `muster snapshot save`")
+      ->required();
+}
+
+}  // namespace muster::cli

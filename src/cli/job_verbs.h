@@ -1,0 +1,69 @@
+// The verbs about jobs: sending them, watching them, acting on them.
+//
+// Each takes the session and what was on the command line and returns the exit status. Waiting ends
+// with a status that tells how the job ended (100 failed, 101 not finished, 102 cancelled, 103
+// preempted), so that scripts need not read text. Ctrl-C leaves the job alone.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/session.h"
+
+namespace muster::cli {
+
+struct SubmitOptions {
+  std::vector<std::string> files;
+  bool held = false;
+  bool dry_run = false;
+};
+int Submit(Session& session, const SubmitOptions& options);
+
+struct RunOptions {
+  std::vector<std::string> command;
+  std::string name;
+  std::string queue = "default";
+  std::string kind = "train";
+  std::string gpus = "0";
+  std::string cpus;
+  std::string memory;
+  std::string workers = "1";
+  std::string priority;
+  std::string framework;
+  std::string time;
+  std::string image;
+  bool detach = false;
+};
+int Run(Session& session, const RunOptions& options);
+
+struct ListOptions {
+  bool all = false;
+  std::string queue;
+  std::string user;
+  int limit = 500;
+  bool watch = false;
+};
+int Ps(Session& session, const ListOptions& options);
+int DescribeJob(Session& session, const std::string& job);
+int Why(Session& session, const std::string& job);
+
+struct LogOptions {
+  std::string job;
+  bool follow = false;
+  bool err = false;
+  int worker = 0;
+  int tail = -1;
+};
+int Logs(Session& session, const LogOptions& options);
+int Events(Session& session, const std::string& job, bool follow, int limit);
+int Wait(Session& session, const std::vector<std::string>& jobs, const std::string& until,
+         std::int64_t timeout_ms);
+
+// cancel, suspend, resume, hold, release, requeue; scale and priority with their query.
+int Act(Session& session, const std::vector<std::string>& jobs, const std::string& verb,
+        const client::Client::Query& query);
+int Scale(Session& session, const std::string& job, const std::string& workers);
+int Priority(Session& session, const std::vector<std::string>& jobs, const std::string& priority);
+
+}  // namespace muster::cli

@@ -1,0 +1,294 @@
+// Watching jobs: lists, one job, why it waits, its output, its events, its end.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/job_verbs.h"
+
+namespace muster::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kFailed = 100, kNotFinished = 101, kCancelled = 102;
+constexpr std::chrono::milliseconds kLookAgain(100);
+
+std::string Number(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+std::string Marks(const Json& status) {
+  std::string out;
+  if (status.value("virtual", false)) out += " virtual";
+  if (status.value("simulated", false)) out += " simulated";
+  return out;
+}
+
+std::vector<std::string> Row(const Json& job, bool wide) {
+  const auto& status = job["status"];
+  const auto now = WallMs();
+  std::string workers = std::to_string(status.value("workers_running", 0)) + "/";
+  const int least = status.value("workers_min", 0), most = status.value("workers_max", 0);
+  workers += least == most ? std::to_string(most) : fmt::format("{}..{}", least, most);
+  const auto created = job.value("created_at_ms", std::int64_t{0});
+  std::string note;
+  if (status.contains("termination")) {
+    note = status["termination"].value("reason", "");
+  } else if (status.contains("preemption") && status.value("phase", "") == "paused") {
+    const auto& by = status["preemption"];
+    note = "for " + by.value("for_user", "") + "'s " + by.value("for_name", "another job");
+  }
+  std::vector<std::string> row = {job.value("id", ""),
+                                  job.value("name", ""),
+                                  job.value("user", ""),
+                                  job.value("queue", ""),
+                                  status.value("phase", ""),
+                                  workers,
+                                  Number(status["gpus"]) + Marks(status),
+                                  Ago(now - created),
+                                  Ago(status.value("ran_ms", std::int64_t{0}))};
+  if (wide) {
+    row.push_back(std::to_string(job.value("priority", 0)));
+    row.push_back(std::to_string(status.value("restarts", 0)));
+  }
+  row.push_back(note);
+  return row;
+}
+
+}  // namespace
+
+int Ps(Session& session, const ListOptions& options) {
+  client::Client::Query query;
+  if (options.all) query["all"] = "1";
+  if (!options.queue.empty()) query["queue"] = options.queue;
+  if (!options.user.empty()) query["user"] = options.user;
+  query["limit"] = std::to_string(options.limit);
+  for (;;) {
+    const auto answer = session.client().Get("jobs", query);
+    const int status = session.Show(answer, [&](const Json& got) {
+      std::vector<std::string> head = {"ID",      "NAME", "USER", "QUEUE", "PHASE",
+                                       "WORKERS", "GPUS", "AGE",  "RAN"};
+      if (session.wide()) head.insert(head.end(), {"PRIORITY", "RESTARTS"});
+      head.emplace_back("NOTE");
+      std::vector<std::vector<std::string>> rows;
+      for (const auto& job : got["jobs"]) rows.push_back(Row(job, session.wide()));
+      if (options.watch && ::isatty(STDOUT_FILENO) == 1) std::cout << "\033[H\033[2J";
+      PrintTable(head, rows);
+      if (rows.empty()) std::cerr << (options.all ? "no jobs\n" : "no jobs wait or run\n");
+    });
+    if (status != 0 || !options.watch) return status;
+    std::cout.flush();
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+}
+
+int DescribeJob(Session& session, const std::string& job) {
+  const auto answer = session.client().Get("jobs/" + job);
+  return session.Show(answer, [&](const Json& got) {
+    const auto& status = got["status"];
+    const auto line = [](const char* name, const std::string& value) {
+      if (!value.empty()) std::cout << fmt::format("{:<12} {}\n", name, value);
+    };
+    line("job", got.value("id", "") + "  " + got.value("name", ""));
+    line("user", got.value("user", ""));
+    line("queue", got.value("queue", ""));
+    line("phase", status.value("phase", "") + Marks(status));
+    if (status.contains("tasks")) {
+      line("tasks", fmt::format("{}: {} active, {} waiting, {} succeeded, {} failed, {} cancelled",
+                                status.value("tasks", 0), status.value("active", 0),
+                                status.value("waiting", 0), status.value("succeeded", 0),
+                                status.value("failed", 0), status.value("cancelled", 0)));
+      return;
+    }
+    line("submitted", Clock(got.value("created_at_ms", std::int64_t{0})));
+    if (status.contains("started_at_ms")) {
+      line("started", Clock(status.value("started_at_ms", std::int64_t{0})));
+    }
+    line("ran", Ago(status.value("ran_ms", std::int64_t{0})));
+    line("restarts", std::to_string(status.value("restarts", 0)));
+    if (status.contains("termination")) {
+      line("ended", Clock(status["termination"].value("at_ms", std::int64_t{0})) + ": " +
+                        status["termination"].value("reason", ""));
+    }
+    for (const auto& one : status.value("preemptions", Json::array())) {
+      line(one.value("what", "").c_str(),
+           Clock(one.value("at_ms", std::int64_t{0})) + " by rule " + one.value("rule", "") +
+               (one.contains("for_job")
+                    ? " for job " + Number(one["for_job"]) + " (" + one.value("for_user", "") +
+                          "'s " + one.value("for_name", "") + ")"
+                    : ""));
+    }
+    std::vector<std::vector<std::string>> rows;
+    for (const auto& worker : status.value("workers", Json::array())) {
+      std::string end;
+      if (worker.contains("exit")) {
+        const auto& exit = worker["exit"];
+        end = exit.contains("exit_code") ? "exit " + Number(exit["exit_code"])
+              : exit.contains("signal")  ? "signal " + Number(exit["signal"])
+                                         : exit.value("failure", "lost");
+        if (exit.value("out_of_memory", false)) end += ", out of memory";
+      }
+      rows.push_back({Number(worker["worker"]), worker.value("role", ""), worker.value("phase", ""),
+                      worker.value("node", ""), worker.value("gpus", Json::array()).dump(),
+                      worker.contains("pid") ? Number(worker["pid"]) : "", end,
+                      worker.value("limits_kept_by", "")});
+    }
+    if (!rows.empty()) {
+      std::cout << '\n';
+      PrintTable({"WORKER", "ROLE", "PHASE", "NODE", "GPUS", "PID", "EXIT", "LIMITS"}, rows);
+    }
+  });
+}
+
+int Why(Session& session, const std::string& job) {
+  const auto answer = session.client().Get("jobs/" + job + "/explain");
+  return session.Show(answer, [](const Json& got) {
+    std::cout << got.value("name", "") << " is " << got.value("phase", "") << ": "
+              << got.value("sentence", "") << ".\n";
+    if (got.contains("share")) {
+      const auto& share = got["share"];
+      std::cout << "  share      quota " << Number(share["quota"]) << ", held "
+                << Number(share["held"]) << ", fair share now " << Number(share["fair_share"])
+                << "; " << got.value("jobs_ahead", 0) << " jobs ahead in its queue\n";
+      std::cout << "  room       " << got.value("fit_now", 0) << " of "
+                << got.value("workers_needed", 0) << " workers fit now, "
+                << got.value("fit_if_preemptible_work_left", 0)
+                << " if all preemptible work left\n";
+    }
+    if (got.contains("nodes_by_filter")) {
+      std::string list;
+      for (const auto& [filter, count] : got["nodes_by_filter"].items()) {
+        list += (list.empty() ? "" : ", ") + filter + " " + count.dump();
+      }
+      if (!list.empty()) std::cout << "  nodes      " << list << '\n';
+    }
+    if (got.contains("nearest_fit")) {
+      const auto& nearest = got["nearest_fit"];
+      std::cout << "  nearest    " << nearest.value("node", "") << ", short of "
+                << nearest.value("missing", "");
+      if (nearest.value("gpus_missing", 0) > 0) {
+        std::cout << " (" << nearest.value("gpus_missing", 0) << ")";
+      }
+      std::cout << '\n';
+    }
+    for (const auto& holder : got.value("held_by", Json::array())) {
+      std::cout << "  held by    " << holder.value("queue", "") << ": " << Number(holder["gpus"])
+                << " GPUs, " << holder.value("right", "") << '\n';
+    }
+    for (const auto& change : got.value("would_start_it", Json::array())) {
+      std::cout << "  starts if  you " << change.get<std::string>() << '\n';
+    }
+    for (const auto& one : got.value("preemptions", Json::array())) {
+      std::cout << "  history    " << Clock(one.value("at_ms", std::int64_t{0})) << " "
+                << one.value("what", "") << " by rule " << one.value("rule", "");
+      if (one.contains("for_name")) {
+        std::cout << " for " << one.value("for_user", "") << "'s " << one.value("for_name", "");
+      }
+      std::cout << '\n';
+    }
+  });
+}
+
+int Logs(Session& session, const LogOptions& options) {
+  client::Client::Query query;
+  query["worker"] = std::to_string(options.worker);
+  if (options.follow) query["follow"] = "1";
+  if (options.err) query["err"] = "1";
+  if (options.tail >= 0) query["tail"] = std::to_string(options.tail);
+  const auto streamed =
+      session.client().Stream("jobs/" + options.job + "/logs", query, [](std::string_view bytes) {
+        std::cout << bytes;
+        std::cout.flush();
+        return std::cout.good();
+      });
+  return streamed ? 0 : Refuse(streamed.error());
+}
+
+int Events(Session& session, const std::string& job, bool follow, int limit) {
+  const std::string path = job.empty() ? "events" : "jobs/" + job + "/events";
+  client::Client::Query query{{"limit", std::to_string(limit)}};
+  std::uint64_t seen = 0;
+  for (;;) {
+    const auto answer = session.client().Get(path, query);
+    const int status = session.Show(answer, [&](const Json& got) {
+      for (const auto& event : got["events"]) {
+        const auto revision = event.value("revision", std::uint64_t{0});
+        if (revision <= seen) continue;
+        seen = revision;
+        if (event.value("kind", "") == "cycle-ran" && !session.wide()) continue;
+        std::cout << Clock(event.value("at_ms", std::int64_t{0})) << "  "
+                  << fmt::format("{:<17}", event.value("kind", "")) << ' ' << event["facts"].dump()
+                  << '\n';
+      }
+    });
+    if (status != 0 || !follow) return status;
+    std::cout.flush();
+    if (job.empty() && seen > 0) query["since"] = std::to_string(seen);
+    std::this_thread::sleep_for(kLookAgain);
+  }
+}
+
+int Wait(Session& session, const std::vector<std::string>& jobs, const std::string& until,
+         std::int64_t timeout_ms) {
+  const auto deadline = timeout_ms > 0 ? WallMs() + timeout_ms : INT64_MAX;
+  int status = 0;
+  for (const auto& job : jobs) {
+    for (;;) {
+      const auto answer = session.client().Get("jobs/" + job);
+      if (!answer) return Refuse(answer.error());
+      const auto phase = Json::parse(*answer)["status"].value("phase", "");
+      const bool ended = phase == "succeeded" || phase == "failed" || phase == "cancelled";
+      if (ended) {
+        if (phase == "failed") status = kFailed;
+        if (phase == "cancelled" && status == 0) status = kCancelled;
+        break;
+      }
+      if (until == "running" && phase == "running") break;
+      if (WallMs() >= deadline) {
+        std::cerr << "muster: job " << job << " is " << phase << '\n';
+        return kNotFinished;
+      }
+      std::this_thread::sleep_for(kLookAgain);
+    }
+  }
+  return status;
+}
+
+int Act(Session& session, const std::vector<std::string>& jobs, const std::string& verb,
+        const client::Client::Query& query) {
+  int status = 0;
+  for (const auto& job : jobs) {
+    const auto answer = session.client().Post("jobs/" + job + ":" + verb, query, "");
+    const int shown = session.Show(answer, [&](const Json& got) {
+      std::cout << "job " << got.value("id", "") << " " << got.value("name", "")
+                << (got.contains("phase") ? ": " + got.value("phase", "") : "") << '\n';
+    });
+    if (shown != 0) status = shown;
+  }
+  return status;
+}
+
+int Scale(Session& session, const std::string& job, const std::string& workers) {
+  const auto dots = workers.find("..");
+  const std::string least = workers.substr(0, dots);
+  const std::string most = dots == std::string::npos ? least : workers.substr(dots + 2);
+  return Act(session, {job}, "scale", {{"min", least}, {"max", most}});
+}
+
+int Priority(Session& session, const std::vector<std::string>& jobs, const std::string& priority) {
+  std::string value = priority;
+  for (const auto& [name, number] : {std::pair{"low", "25"},
+                                     {"normal", "50"},
+                                     {"high", "75"},
+                                     {"build", "100"},
+                                     {"critical", "125"}}) {
+    if (priority == name) value = number;
+  }
+  return Act(session, jobs, "priority", {{"value", value}});
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,48 @@
+// Session: one call of `muster` that talks to the daemon: where to, and how to print.
+//
+// Data goes to standard output, talk to standard error. Every verb can print what the daemon said
+// as JSON; tables are for people. An error ends the call with the status of its code.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "client/client.h"
+
+namespace muster::cli {
+
+enum class Output : std::uint8_t { kTable, kWide, kJson, kJsonl, kYaml, kName };
+
+class Session {
+ public:
+  Session(std::string socket, Output output) : client_(std::move(socket)), output_(output) {}
+
+  client::Client& client() { return client_; }
+  Output output() const { return output_; }
+  bool wide() const { return output_ == Output::kWide; }
+
+  // Prints the answer as the format asks; `table` is called for people. Returns the exit status.
+  int Show(const Result<std::string>& answer,
+           const std::function<void(const nlohmann::json&)>& table);
+
+ private:
+  client::Client client_;
+  Output output_;
+};
+
+// Says what went wrong and returns the status to end with.
+int Refuse(const Error& error);
+
+// Rows under a head, columns as wide as they need to be; the last one is not padded.
+void PrintTable(const std::vector<std::string>& head,
+                const std::vector<std::vector<std::string>>& rows);
+
+std::string Ago(std::int64_t ms);         // "3 min"
+std::string Clock(std::int64_t wall_ms);  // local time: "14:03:07"
+std::int64_t WallMs();
+
+}  // namespace muster::cli
