@@ -1,8 +1,7 @@
 #include "api/api.h"
 
-#include <pwd.h>
-
 #include <functional>
+#include <map>
 #include <vector>
 
 #include "api/logs.h"
@@ -157,6 +156,7 @@ void Api::Handle(net::Request request, std::shared_ptr<net::Exchange> exchange) 
       Put(node, "version", TextNode(version));
       Put(node, "revision", NumberNode(static_cast<std::int64_t>(c.state().revision())));
       Put(node, "jobs", NumberNode(static_cast<std::int64_t>(c.state().live_jobs())));
+      Put(node, "ended", NumberNode(static_cast<std::int64_t>(c.state().ended_jobs())));
       return node;
     });
   }
@@ -225,26 +225,28 @@ void Api::Impl::Jobs(Call call) {
       return (user.empty() || job.user == user) &&
              (queue.empty() || of == queue || of.starts_with(queue + "/"));
     };
-    JobNumber oldest = control.state().next_job();
+    // By number, newest first: what is remembered, and where it was asked for what history has.
+    std::map<JobNumber, DocNode, std::greater<>> found;
     const auto& jobs = control.state().jobs();
-    for (auto it = jobs.rbegin(); it != jobs.rend() && list.children.size() < limit; ++it) {
+    for (auto it = jobs.rbegin(); it != jobs.rend() && found.size() < limit; ++it) {
       if ((!all && it->second.ending) || !wanted(it->second)) continue;
-      list.children.push_back(control::JobView(control, it->second, false));
-      if (it->second.ending) oldest = std::min(oldest, it->first);
+      found.emplace(it->first, control::JobView(control, it->second, false));
     }
-    if (all && list.children.size() < limit) {
+    if (all) {
       state::HistoryQuery query;
       query.queue = queue;
       query.user = user;
-      query.before = oldest;
-      query.limit = limit - list.children.size();
+      query.limit = limit;
       auto rows = control.store().History(query);
       if (!rows) return tl::unexpected(rows.error());
       for (const auto& row : *rows) {
         if (control.state().Find(row.job) != nullptr) continue;
         auto job = state::DecodeJobRecord(row.body);
-        if (job) list.children.push_back(control::JobView(control, *job, false));
+        if (job) found.emplace(row.job, control::JobView(control, *job, false));
       }
+    }
+    for (auto& [id, view] : found) {
+      if (list.children.size() < limit) list.children.push_back(std::move(view));
     }
     DocNode node = MapNode();
     Put(node, "jobs", std::move(list));
@@ -422,7 +424,7 @@ void Api::Impl::Events(Call call) {
 // Everything the engine saw since its cluster was built: the state then, and the records since.
 void Api::Impl::Export(Call call) {
   service.Run([call](Controller& control) -> Service::Answer {
-    auto bytes = ExportJournal(control);
+    auto bytes = control.Export();
     if (!bytes) {
       ReplyError(*call.exchange, bytes.error());
       return nullptr;

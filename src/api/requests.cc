@@ -3,7 +3,6 @@
 #include <pwd.h>
 
 #include "model/fields.h"
-#include "sim/replay.h"
 
 namespace muster::api {
 namespace {
@@ -54,22 +53,6 @@ Call MakeCall(net::Request request, std::shared_ptr<net::Exchange> exchange) {
     call.user = NameOfUser(call.uid);
   }
   return call;
-}
-
-Result<std::string> ExportJournal(control::Controller& control) {
-  auto snapshot = control.store().LoadSnapshot(control.replay_from());
-  if (!snapshot) return tl::unexpected(snapshot.error());
-  sim::Recording recording;
-  recording.state = std::move(snapshot->body);
-  state::RecordQuery query;
-  query.after = control.replay_from();
-  query.limit = SIZE_MAX >> 1;
-  auto read = control.store().Read(query, [&](const state::Record& record) -> Result<void> {
-    recording.records.push_back({record.at_ms, record.body});
-    return {};
-  });
-  if (!read) return tl::unexpected(read.error());
-  return sim::EncodeRecording(recording);
 }
 
 }  // namespace muster::api

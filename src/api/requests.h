@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "base/result.h"
-#include "control/controller.h"
 #include "model/document_writer.h"
 #include "net/http_server.h"
 
@@ -34,8 +33,5 @@ Call MakeCall(net::Request request, std::shared_ptr<net::Exchange> exchange);
 std::string_view CodeName(ErrorCode code);
 void ReplyError(net::Exchange& exchange, const Error& error);
 void ReplyNode(net::Exchange& exchange, const model::DocNode& node, int status);
-
-// The file that `muster snapshot replay` takes.
-Result<std::string> ExportJournal(control::Controller& control);
 
 }  // namespace muster::api

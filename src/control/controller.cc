@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "base/wide.h"
+#include "sim/replay.h"
 
 namespace muster::control {
 
@@ -285,6 +286,22 @@ Result<void> Controller::Finish() {
   if (auto written = Commit(); !written) return written;
   if (state_.revision() == snapshot_at_) return {};
   return ports_.store.SaveSnapshot({state_.revision(), state_.Encode()}, built_at_);
+}
+
+Result<std::string> Controller::Export() {
+  auto snapshot = ports_.store.LoadSnapshot(built_at_);
+  if (!snapshot) return tl::unexpected(snapshot.error());
+  sim::Recording recording;
+  recording.state = std::move(snapshot->body);
+  state::RecordQuery query;
+  query.after = built_at_;
+  query.limit = SIZE_MAX >> 1;
+  auto read = ports_.store.Read(query, [&](const state::Record& record) -> Result<void> {
+    recording.records.push_back({record.at_ms, record.body});
+    return {};
+  });
+  if (!read) return tl::unexpected(read.error());
+  return sim::EncodeRecording(recording);
 }
 
 std::int64_t Controller::DueInMs() {

@@ -92,7 +92,8 @@ class Controller {
   state::Store& store() { return ports_.store; }
   std::int64_t NowMs();
   pools::Pool* PoolOf(const std::string& node);
-  std::uint64_t replay_from() const { return built_at_; }  // where the present cluster was built
+  // Everything the engine saw since its cluster was built; what `muster snapshot replay` takes.
+  Result<std::string> Export();
   // Number of a name, an id, or a unique beginning of a name; `user` decides between namesakes.
   Result<JobNumber> Resolve(const std::string& word, const std::string& user) const;
 

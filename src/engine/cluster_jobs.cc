@@ -94,12 +94,10 @@ Result<JobId> Cluster::AddJob(const model::Job& job, std::int64_t submitted_ms,
                               const std::string& known_as) {
   const std::string& name = known_as.empty() ? job.name : known_as;
   const QueueId queue = queues_->Find(job.queue);
-  if (queue == kNone) {
-    return Fail(ErrorCode::kNotFound, "job " + job.name + " names no queue " + job.queue);
-  }
+  if (queue == kNone) return Fail(ErrorCode::kNotFound, "there is no queue " + job.queue);
   if (!(*queues_)[queue].children.empty()) {
     return Fail(ErrorCode::kInvalid, "queue " + job.queue + " has queues below it",
-                "jobs go into one of those");
+                "name one of them");
   }
   if (job_by_name_.contains(name)) {
     return Fail(ErrorCode::kConflict, "job " + name + " is there already");

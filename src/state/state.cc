@@ -164,6 +164,7 @@ struct State::Folder {
       }
     }
     s.ended_.push_back(e.job);
+    ++s.ended_jobs_;
     while (s.ended_.size() > kEndedKept) {
       s.Forget(s.ended_.front());
       s.ended_.pop_front();
@@ -335,7 +336,8 @@ void State::Index() {
 template <typename V>
 void Fields(V& v, State& s) {
   v("revision", s.revision_)("next_job", s.next_job_)("arrays", s.arrays_)("nodes", s.nodes_)(
-      "queues", s.queues_)("past_use", s.past_use_)("past_use_ms", s.past_use_ms_);
+      "queues", s.queues_)("past_use", s.past_use_)("past_use_ms", s.past_use_ms_)("ended_jobs",
+                                                                                   s.ended_jobs_);
 }
 
 // Jobs come one by one behind the rest; the tasks of an array take their spec from the array.

@@ -49,6 +49,7 @@ class State {
   // Tasks of the array that hold a place.
   std::int64_t ActiveTasks(JobNumber array) const;
   std::size_t live_jobs() const { return jobs_.size() - ended_.size(); }
+  std::uint64_t ended_jobs() const { return ended_jobs_; }  // so far, forgotten ones too
 
   std::string Encode() const;
   static Result<State> Decode(std::string_view bytes);
@@ -72,7 +73,8 @@ class State {
   std::map<std::string, std::int64_t> past_use_;  // by queue: decayed GPU-milliseconds
   std::int64_t past_use_ms_ = 0;                  // when it was noted
   std::deque<JobNumber> ended_;                   // oldest first
-  std::map<std::string, JobNumber> keys_;         // "user\nkey"
+  std::uint64_t ended_jobs_ = 0;
+  std::map<std::string, JobNumber> keys_;  // "user\nkey"
   std::deque<std::string> key_order_;
   // Not part of a snapshot: follows from the above.
   std::unordered_map<std::string, std::vector<JobNumber>> by_name_;

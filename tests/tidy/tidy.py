@@ -288,12 +288,12 @@ def pragma_once(source):
 
 
 def debugging(source):
-    """nothing prints but the command line; nothing is left for later"""
-    prints = source.room == "cli" or source.path.as_posix() == "src/base/check.cc" or source.room is None
+    """nothing prints but the programs; nothing is left for later"""
+    prints = source.room in ("cli", "daemon") or source.path.as_posix() == "src/base/check.cc" or source.room is None
     for number, line in enumerate(source.code_lines, 1):
         found = None if prints or is_test(source.path) else OUTPUT.search(line)
         if found:
-            yield number, f"{found.group(0).strip()}: return values; only cli prints"
+            yield number, f"{found.group(0).strip()}: return values; only the programs print"
     for number, line in enumerate(source.lines, 1):
         found = LEFTOVER.search(line)
         if found:

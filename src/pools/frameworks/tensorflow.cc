@@ -33,7 +33,8 @@ std::optional<std::string> TypeOf(std::string_view role) {
 
 Result<void> SetUpTensorflow(const GangView& gang, int rank, WorkerSetup& setup) {
   nlohmann::json cluster = nlohmann::json::object();
-  nlohmann::json task;
+  std::string task_type;
+  std::size_t task_index = 0;
   for (const Member* each : ByRank(gang)) {
     const Member& member = *each;
     const std::optional<std::string> type = TypeOf(member.role);
@@ -54,12 +55,19 @@ Result<void> SetUpTensorflow(const GangView& gang, int rank, WorkerSetup& setup)
       return Fail(ErrorCode::kInvalid, fmt::format("tensorflow takes one {}, not more", *type),
                   "give that role `count: 1`");
     }
-    if (member.rank == rank) task = {{"type", *type}, {"index", tasks.size()}};
+    if (member.rank == rank) {
+      task_type = *type;
+      task_index = tasks.size();
+    }
     tasks.push_back(fmt::format("{}:{}", member.host, gang.port_base + member.local_rank));
   }
   // A parameter server serves until it is stopped.
-  setup.follows = task["type"] == "ps";
-  setup.env["TF_CONFIG"] = nlohmann::json{{"cluster", cluster}, {"task", task}}.dump();
+  setup.follows = task_type == "ps";
+  nlohmann::json config;
+  config["cluster"] = std::move(cluster);
+  config["task"]["type"] = task_type;
+  config["task"]["index"] = task_index;
+  setup.env["TF_CONFIG"] = config.dump();
   return {};
 }
 

@@ -130,6 +130,49 @@ Result<void> WriteFiles(const WorkerSetup& setup, const std::string& job_dir) {
 
 }  // namespace
 
+namespace {
+
+// What every worker on this machine finds in its environment beside what its framework wants.
+void AddEnvironment(const Launch& launch, const LocalMachine& machine, const Account& account,
+                    std::uint64_t devices, contract::LaunchOrder& order) {
+  order.env.emplace("PATH", kPath);
+  order.env.emplace("HOME", account.home);
+  order.env.emplace("USER", account.name);
+  order.env.emplace("LOGNAME", account.name);
+  order.env.emplace("SHELL", account.shell);
+  order.env.emplace("LANG", "C.UTF-8");
+  order.env[kLaunchVariable] = order.launch;
+  const auto& role = launch.spec->roles[static_cast<std::size_t>(launch.role)];
+  if (role.request.gpu.kind != model::GpuKind::kNone) {
+    order.env["CUDA_VISIBLE_DEVICES"] = Devices(devices, machine);
+    if (machine.virtual_gpus) order.env["MUSTER_GPUS_ARE_VIRTUAL"] = "1";
+  }
+  if (launch.array != 0) {
+    order.env["MUSTER_ARRAY_ID"] = std::to_string(launch.array);
+    order.env["MUSTER_ARRAY_INDEX"] = std::to_string(launch.array_index);
+  }
+}
+
+// The same order, inside the job's image.
+Result<void> Contain(const Launch& launch, const LocalMachine& machine, const Account& account,
+                     std::uint64_t devices, contract::LaunchOrder& order) {
+  ContainerOptions options;
+  options.image = launch.spec->image;
+  options.name = "muster-" + order.launch;
+  options.workdir = launch.spec->workdir;
+  options.devices = machine.virtual_gpus ? 0 : devices;
+  auto container = ContainerCommand(options, order.command, order.env, ProgramsIn(kPath));
+  if (!container) return tl::unexpected(container.error());
+  order.command = std::move(container->command);
+  container->env.emplace("PATH", kPath);
+  container->env.emplace("HOME", account.home);
+  container->env[kLaunchVariable] = order.launch;
+  order.env = std::move(container->env);
+  return {};
+}
+
+}  // namespace
+
 Result<contract::LaunchOrder> MakeOrder(const Launch& launch, const LocalFolders& folders,
                                         const LocalMachine& machine) {
   const std::string job_dir = folders.Job(launch.key.job);
@@ -164,25 +207,11 @@ Result<contract::LaunchOrder> MakeOrder(const Launch& launch, const LocalFolders
   order.command = setup->command;
   order.workdir = spec.workdir.empty() ? account.home : spec.workdir;
   order.env = std::move(setup->env);
-  order.env.emplace("PATH", kPath);
-  order.env.emplace("HOME", account.home);
-  order.env.emplace("USER", account.name);
-  order.env.emplace("LOGNAME", account.name);
-  order.env.emplace("SHELL", account.shell);
-  order.env.emplace("LANG", "C.UTF-8");
-  order.env[kLaunchVariable] = order.launch;
-  const auto& role = spec.roles[static_cast<std::size_t>(launch.role)];
-  if (role.request.gpu.kind != model::GpuKind::kNone) {
-    order.env["CUDA_VISIBLE_DEVICES"] = Devices(setup->devices, machine);
-    if (machine.virtual_gpus) order.env["MUSTER_GPUS_ARE_VIRTUAL"] = "1";
-  }
-  if (launch.array != 0) {
-    order.env["MUSTER_ARRAY_ID"] = std::to_string(launch.array);
-    order.env["MUSTER_ARRAY_INDEX"] = std::to_string(launch.array_index);
-  }
+  AddEnvironment(launch, machine, account, setup->devices, order);
   if (::geteuid() == 0 && launch.uid != 0) {
     order.user = contract::User{launch.uid, launch.gid, GroupsOf(account.name, launch.gid)};
   }
+  const auto& role = spec.roles[static_cast<std::size_t>(launch.role)];
   order.memory_bytes = role.request.memory_bytes;
   order.cpu_milli = role.request.cpu_milli;
   order.cpu_is_weight = machine.virtual_gpus;
@@ -190,18 +219,8 @@ Result<contract::LaunchOrder> MakeOrder(const Launch& launch, const LocalFolders
   order.checkpoint_signal = spec.checkpoint.signal;
   order.grace_ms = spec.checkpoint.grace_ms;
   if (!spec.image.empty()) {
-    ContainerOptions options;
-    options.image = spec.image;
-    options.name = "muster-" + order.launch;
-    options.workdir = spec.workdir;
-    options.devices = machine.virtual_gpus ? 0 : setup->devices;
-    auto container = ContainerCommand(options, order.command, order.env, ProgramsIn(kPath));
-    if (!container) return tl::unexpected(container.error());
-    order.command = std::move(container->command);
-    container->env.emplace("PATH", kPath);
-    container->env.emplace("HOME", account.home);
-    container->env[kLaunchVariable] = order.launch;
-    order.env = std::move(container->env);
+    auto contained = Contain(launch, machine, account, setup->devices, order);
+    if (!contained) return tl::unexpected(contained.error());
   }
   return order;
 }

@@ -1,0 +1,109 @@
+"""What the end-to-end tests and the control benchmarks share: a real musterd in a folder of its own, and calls of its API.
+
+A Daemon is started with the programs of one build folder, listens on a socket in its folder and is waited for by an event
+(it closes a pipe when it serves), never by sleeping. Only processes that were started here are ended, by their ids.
+"""
+import http.client
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path, timeout):
+        super().__init__("localhost", timeout=timeout)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self.path))
+
+
+class Refused(Exception):
+    """The daemon answered, and not with what was wanted."""
+
+    def __init__(self, status, body):
+        super().__init__(f"status {status}: {body[:300]}")
+        self.status, self.body = status, body
+
+
+class Daemon:
+    def __init__(self, build, folder, *options):
+        self.bin = pathlib.Path(build) / "bin"
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.socket = self.folder / "d.sock"
+        self.options = options
+        self.process = None
+
+    def start(self):
+        """Starts it and waits until it serves; returns the seconds that took."""
+        begun = time.perf_counter()
+        ready, told = os.pipe()
+        with open(self.folder / "musterd.log", "ab") as log:
+            self.process = subprocess.Popen(
+                [str(self.bin / "musterd"), "--state", str(self.folder / "state"), "--socket", str(self.socket),
+                 "--ready-fd", str(told), *self.options], stdout=log, stderr=log, pass_fds=[told])
+        os.close(told)
+        os.read(ready, 1)  # the end of the pipe: it serves, or it is gone
+        took = time.perf_counter() - begun
+        os.close(ready)
+        if self.process.poll() is not None:
+            raise RuntimeError(f"musterd ended with {self.process.returncode}: {self.log()[-600:]}")
+        return took
+
+    def log(self):
+        return (self.folder / "musterd.log").read_text(errors="replace")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        if self.process is None or self.process.poll() is not None:
+            return
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(timeout=60)
+
+    def connect(self, timeout=60):
+        return UnixConnection(self.socket, timeout)
+
+    def call(self, method, path, body=None, headers=None, connection=None):
+        """The answer as a value; Refused for a status that says no; OSError or HTTPException when it is not there."""
+        link = connection or self.connect()
+        data = body if body is None or isinstance(body, str) else json.dumps(body)
+        link.request(method, "/api/v1/" + path, data, headers or {})
+        answer = link.getresponse()
+        text = answer.read().decode()
+        if connection is None:
+            link.close()
+        if answer.status >= 300:
+            raise Refused(answer.status, text)
+        return json.loads(text)
+
+    def submit(self, spec, key=None, connection=None):
+        headers = {"Idempotency-Key": key} if key else {}
+        return self.call("POST", "jobs", spec, headers, connection)["jobs"][0]["id"]
+
+    def wait(self, job, phases=("succeeded", "failed", "cancelled"), seconds=60):
+        """Asks until the job is in one of the phases."""
+        link = self.connect()
+        deadline = time.monotonic() + seconds
+        while True:
+            got = self.call("GET", f"jobs/{job}", connection=link)
+            if got["status"]["phase"] in phases:
+                link.close()
+                return got
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"job {job} is {got['status']['phase']}, not one of {phases}")
+            time.sleep(0.01)
+
+    def muster(self, *words, **options):
+        env = dict(os.environ, MUSTER_DAEMON=str(self.socket))
+        return subprocess.run([str(self.bin / "muster"), *words], env=env, capture_output=True, text=True, timeout=120,
+                              **options)
