@@ -1,6 +1,7 @@
 #include "state/sqlite_store.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sqlite3.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -94,7 +95,12 @@ class FileLock {
       return Fail(ErrorCode::kDenied, "the store cannot be opened: " + error.message,
                   "check that the folder exists, is writable and has room");
     }
-    if (::flock(file_, LOCK_EX | LOCK_NB) == 0) return {};
+    // A daemon that was killed while it started a worker holds it a moment longer, through the child
+    // that has not become another program yet.
+    for (int tries = 0; tries < 40; ++tries) {
+      if (::flock(file_, LOCK_EX | LOCK_NB) == 0) return {};
+      ::poll(nullptr, 0, 50);
+    }
     return Fail(ErrorCode::kConflict, "another musterd uses " + path,
                 "stop that one first, or give this one a folder of its own with --state");
   }
