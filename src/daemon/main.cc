@@ -33,6 +33,7 @@ struct Options {
   std::string state;
   std::string socket;
   std::string config;
+  std::string run;
   std::int64_t virtual_gpus = 0;
   std::int64_t ready_fd = -1;
 };
@@ -101,6 +102,7 @@ Result<Pools> OpenPools(const muster::model::ClusterFile& cluster, const Options
         muster::pools::LocalPool::Options local;
         local.name = pool.name;
         local.state_dir = options.state;
+        local.run_dir = options.run;
         local.virtual_gpus = pool.virtual_gpus;
         local.shim = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "muster-shim";
         auto opened = muster::pools::LocalPool::Open(std::move(local), clock);
@@ -203,6 +205,8 @@ int main(int argc, char** argv) {
   Options options;
   app.add_option("--state", options.state, "folder of the journal, logs and running workers");
   app.add_option("--socket", options.socket, "Unix socket to listen on");
+  app.add_option("--run", options.run,
+                 "folder for locks and sockets of running workers, in memory");
   app.add_option("--config", options.config, "cluster file with pools, topology and queues");
   app.add_option("--virtual-gpus", options.virtual_gpus, "pretend that this machine has N GPUs")
       ->check(CLI::Range(1, 64));

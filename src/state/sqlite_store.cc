@@ -95,8 +95,8 @@ class FileLock {
       return Fail(ErrorCode::kDenied, "the store cannot be opened: " + error.message,
                   "check that the folder exists, is writable and has room");
     }
-    // A daemon that was killed while it started a worker holds it a moment longer, through the child
-    // that has not become another program yet.
+    // A daemon that was killed while it started a worker holds it a moment longer, through the
+    // child that has not become another program yet.
     for (int tries = 0; tries < 40; ++tries) {
       if (::flock(file_, LOCK_EX | LOCK_NB) == 0) return {};
       ::poll(nullptr, 0, 50);

@@ -1,18 +1,21 @@
 #include "pools/local/local_pool.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "base/files.h"
 #include "contract/records.h"
@@ -76,22 +79,48 @@ Result<void> SpawnShim(const std::string& shim, const Descriptor& order, const D
 
 }  // namespace
 
+std::string RunFolder(const std::string& state_dir) {
+  // FNV-1a: a short name that is the same for the same folder; clashes would need an enemy.
+  std::uint64_t hash = 0xCBF29CE484222325ULL;
+  for (const char c : state_dir) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
+  const std::string name = "muster-" + std::to_string(hash % 0xFFFFFFFFULL);
+  for (const std::string& parent :
+       {std::string("/run"), "/run/user/" + std::to_string(::geteuid()), std::string("/dev/shm")}) {
+    struct statfs facts {};
+    if (::access(parent.c_str(), W_OK) != 0 || ::statfs(parent.c_str(), &facts) != 0) continue;
+    if (facts.f_type != TMPFS_MAGIC) continue;
+    const std::string folder = parent + "/" + name;
+    struct stat owner {};
+    // Where everybody may write, somebody else may have been there first.
+    const bool there = ::mkdir(folder.c_str(), 0711) == 0 || errno == EEXIST;
+    if (there && ::lstat(folder.c_str(), &owner) == 0 && S_ISDIR(owner.st_mode) &&
+        owner.st_uid == ::geteuid()) {
+      return folder;
+    }
+  }
+  return state_dir + "/run";
+}
+
 Result<std::unique_ptr<LocalPool>> LocalPool::Open(Options options, Clock& clock) {
   std::unique_ptr<LocalPool> pool(new LocalPool(std::move(options), clock));
-  pool->folders_.state = pool->options_.state_dir;
+  auto& folders = pool->folders_;
+  folders.state = pool->options_.state_dir;
+  folders.run = pool->options_.run_dir.empty() ? RunFolder(folders.state) : pool->options_.run_dir;
   if (::access(pool->options_.shim.c_str(), X_OK) != 0) {
     return Fail(ErrorCode::kNotFound, pool->options_.shim + " is not there or cannot be run",
                 "muster-shim is built and installed beside musterd");
   }
   std::error_code error;
-  for (const char* folder : {"/spool", "/run", "/logs", "/jobs"}) {
-    std::filesystem::create_directories(pool->folders_.state + folder, error);
+  for (const auto& folder : {folders.Spool(), folders.state + "/logs", folders.state + "/jobs"}) {
+    std::filesystem::create_directories(folder, error);
     if (error) {
-      return Fail(ErrorCode::kDenied,
-                  "cannot create " + pool->folders_.state + folder + ": " + error.message(),
+      return Fail(ErrorCode::kDenied, "cannot create " + folder + ": " + error.message(),
                   "check who may write there and that the disk has room");
     }
   }
+  const auto boot = ReadFile("/proc/sys/kernel/random/boot_id", 64).value_or("");
+  pool->restarted_ = ReadFile(folders.run + "/boot", 64).value_or("") != boot;
+  if (pool->restarted_) std::ofstream(folders.run + "/boot") << boot;
   pool->inotify_ = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   if (pool->inotify_ < 0 ||
       ::inotify_add_watch(pool->inotify_, pool->folders_.Spool().c_str(), IN_MOVED_TO) < 0) {
@@ -199,6 +228,7 @@ Found LocalPool::Adopt(const LaunchKey& key) {
     return Found::kAlive;
   }
   if (HasExit(key)) return Found::kEnded;
+  if (restarted_) return Found::kDied;
   if (::access((folders_.Run(key) + "/begun").c_str(), F_OK) != 0) return Found::kNeverStarted;
   KillLeftovers(key.Name());
   return Found::kDied;

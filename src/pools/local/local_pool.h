@@ -28,7 +28,10 @@ class LocalPool final : public Pool {
   struct Options {
     std::string name = "local";
     std::string state_dir;  // absolute; exists
-    std::string shim;       // the program
+    // For what lives no longer than the machine runs: locks, sockets, records on their way. On a
+    // disk each of them would wait for the journal's fsync. Empty: RunFolder(state_dir).
+    std::string run_dir;
+    std::string shim;  // the program
     model::VirtualGpus virtual_gpus;
     std::string cgroup_root = "muster";
   };
@@ -77,6 +80,10 @@ class LocalPool final : public Pool {
   std::set<LaunchKey> ended_;                  // reported, not yet forgotten
   std::map<LaunchKey, contract::Tell> tells_;  // that have not been taken yet
   std::int64_t checked_ms_ = 0;
+  bool restarted_ = false;  // the machine was started since the daemon last ran
 };
+
+// A folder in memory where there is one for this user, its name made from the state folder's.
+std::string RunFolder(const std::string& state_dir);
 
 }  // namespace muster::pools

@@ -16,9 +16,10 @@
 namespace muster::pools {
 
 struct LocalFolders {
-  std::string state;  // absolute
-  std::string Spool() const { return state + "/spool"; }
-  std::string Run(const LaunchKey& key) const { return state + "/run/" + key.Name(); }
+  std::string state;  // absolute; kept: logs, files of jobs
+  std::string run;    // gone with the machine's next start, as its processes are
+  std::string Spool() const { return run + "/spool"; }
+  std::string Run(const LaunchKey& key) const { return run + "/" + key.Name(); }
   std::string Logs(model::JobNumber job) const { return state + "/logs/" + std::to_string(job); }
   std::string Job(model::JobNumber job) const { return state + "/jobs/" + std::to_string(job); }
 };
