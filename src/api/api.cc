@@ -1,5 +1,6 @@
 #include "api/api.h"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <vector>
@@ -23,6 +24,12 @@ using model::MapNode;
 using model::NumberNode;
 using model::Put;
 using model::TextNode;
+
+namespace {
+
+constexpr std::int64_t kMostEvents = 100'000, kMostJobs = 100'000;
+
+}  // namespace
 
 int HttpStatus(ErrorCode code) {
   switch (code) {
@@ -217,7 +224,7 @@ void Api::Impl::Jobs(Call call) {
   Read(call, [call](Controller& control) -> Result<DocNode> {
     const std::string queue = call.Text("queue"), user = call.Text("user");
     const auto limit =
-        static_cast<std::size_t>(std::max<std::int64_t>(1, call.Number("limit", 500)));
+        static_cast<std::size_t>(std::clamp<std::int64_t>(call.Number("limit", 500), 1, kMostJobs));
     const bool all = call.Flag("all");
     DocNode list = ListNode();
     const auto wanted = [&](const state::JobRecord& job) {
@@ -302,7 +309,8 @@ void Api::Impl::Job(Call call) {
     if (what == "events") {
       state::RecordQuery query;
       query.job = *id;
-      query.limit = static_cast<std::size_t>(call.Number("limit", 200));
+      query.limit =
+          static_cast<std::size_t>(std::min<std::int64_t>(call.Number("limit", 200), kMostEvents));
       query.latest = true;
       auto list = EventsOf(control, query);
       if (!list) return list;
@@ -338,8 +346,9 @@ void Api::Impl::Act(Call call) {
     } else if (verb == "requeue") {
       done = control.Requeue(*id, call.user);
     } else if (verb == "scale") {
-      done = control.Scale(*id, static_cast<int>(call.Number("min", 0)),
-                           static_cast<int>(call.Number("max", 0)), call.user);
+      const auto most = std::int64_t{1} << 30;
+      done = control.Scale(*id, static_cast<int>(std::min(call.Number("min", 0), most)),
+                           static_cast<int>(std::min(call.Number("max", 0), most)), call.user);
     } else if (verb == "priority") {
       done = control.SetPriority(*id, call.Number("value", -1), call.user);
     } else {
@@ -410,7 +419,8 @@ void Api::Impl::Events(Call call) {
   Read(call, [call](Controller& control) -> Result<DocNode> {
     state::RecordQuery query;
     query.after = static_cast<std::uint64_t>(call.Number("since", 0));
-    query.limit = static_cast<std::size_t>(call.Number("limit", 200));
+    query.limit =
+        static_cast<std::size_t>(std::min<std::int64_t>(call.Number("limit", 200), kMostEvents));
     query.latest = query.after == 0;
     auto list = EventsOf(control, query);
     if (!list) return list;

@@ -117,6 +117,9 @@ class Follower : public std::enable_shared_from_this<Follower> {
 }  // namespace
 
 void StreamLogs(Service& service, net::HttpServer* server, const Call& call) {
+  if (server == nullptr) {
+    return ReplyError(*call.exchange, {ErrorCode::kUnavailable, "still starting", "try again"});
+  }
   service.Run([&service, server, call](Controller& control) -> Service::Answer {
     const auto fail = [&](const Error& error) -> Service::Answer {
       ReplyError(*call.exchange, error);

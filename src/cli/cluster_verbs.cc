@@ -114,7 +114,7 @@ int ReplaySnapshot(const std::string& file, Output output) {
   if (!bytes) return Refuse(bytes.error());
   const auto recording = sim::DecodeRecording(*bytes);
   if (!recording) return Refuse(recording.error());
-  const auto report = sim::Replay(*recording, {});
+  const auto report = sim::Replay(*recording);
   if (!report) return Refuse(report.error());
   if (output == Output::kJson) {
     std::cout << Json{{"events", report->events},

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "control/controller.h"
+#include "model/job_codec.h"
 #include "model/problems.h"
 #include "model/vocabulary.h"
 
@@ -268,15 +269,14 @@ Result<void> Controller::Scale(JobNumber id, int minimum, int maximum, const std
     return Fail(ErrorCode::kInvalid, "job " + std::to_string(id) + " has several roles",
                 "submit it again with other counts");
   }
-  if (minimum < 1 || maximum < minimum) {
+  if (minimum < 1 || maximum < minimum || maximum > model::kMostWorkers) {
     return Fail(ErrorCode::kInvalid,
-                "workers must be at least 1, and the maximum not below the "
-                "minimum");
+                "workers are counted from 1 to 100000, the maximum not below the minimum");
   }
-  const auto held = static_cast<int>(
-      (*job)->workers.size() -
-      static_cast<std::size_t>(std::count_if((*job)->workers.rbegin(), (*job)->workers.rend(),
-                                             [](const auto& w) { return !w.Holds(); })));
+  int held = 0;  // up to the last worker that has a place
+  for (std::size_t w = 0; w < (*job)->workers.size(); ++w) {
+    if ((*job)->workers[w].Holds()) held = static_cast<int>(w) + 1;
+  }
   if ((*job)->Holds() && maximum < held) {
     return Fail(ErrorCode::kConflict,
                 "job " + std::to_string(id) + " runs with " + std::to_string(held) +

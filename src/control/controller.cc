@@ -18,6 +18,7 @@ using state::WorkerPhase;
 namespace {
 
 constexpr std::int64_t kIdleCycleMs = 5'000;  // delays and graces run out without any event
+constexpr std::int64_t kSearchAgainMs = 100;
 constexpr std::int64_t kUseEveryMs = 60'000;
 
 }  // namespace
@@ -59,8 +60,13 @@ Result<void> Controller::Recover() {
   built_ = false;
   due_.clear();
   due_of_.clear();
+  ordered_.clear();
+  unordered_.clear();
+  refused_.clear();
   if (auto read = ReadJournal(); !read) return read;
-  wall_offset_ms_ = ports_.clock.WallMs() - ports_.clock.MonotonicNs() / 1'000'000;
+  // A clock that was ahead and has been set back must not make time stand still.
+  last_ms_ = std::max(ports_.clock.WallMs(), state_.last_ms());
+  wall_offset_ms_ = last_ms_ - ports_.clock.MonotonicNs() / 1'000'000;
   Emit(model::DaemonStarted{settings_.version});
   if (state_.queues().empty()) {
     model::Queue everybody;
@@ -74,7 +80,8 @@ Result<void> Controller::Recover() {
   state::Snapshot snapshot{state_.revision(), state_.Encode()};
   if (auto saved = ports_.store.SaveSnapshot(snapshot, 0); !saved) return saved;
   snapshot_at_ = built_at_ = snapshot.revision;
-  if (auto built = engine_.Build(state_, NowMs()); !built) return built;
+  built_ms_ = recovered_ms_ = NowMs();
+  if (auto built = engine_.Build(state_, built_ms_); !built) return built;
   built_ = true;
   next_cycle_ms_ = 0;
   use_folded_ms_ = NowMs();
@@ -102,7 +109,6 @@ Result<void> Controller::ReadJournal() {
     auto body = model::DecodeEvent(record.body);
     if (!body) return tl::unexpected(body.error());
     state_.Fold({record.at_ms, std::move(*body)});
-    last_ms_ = std::max(last_ms_, record.at_ms);
     return {};
   });
 }
@@ -143,35 +149,64 @@ pools::Pool* Controller::PoolOf(const std::string& node) {
   return nullptr;
 }
 
+// First what runs, then what was reported meanwhile, and only then what time has done to it: a job
+// that ended in time while nobody looked has ended in time.
 void Controller::AdoptAll() {
   std::vector<std::pair<JobNumber, std::uint32_t>> held;
+  std::vector<JobNumber> live;
+  std::set<LaunchKey> known;
   for (const auto& [id, job] : state_.jobs()) {
     if (job.ending) continue;
-    CheckJob(id);
+    live.push_back(id);
     for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
-      if (job.workers[w].Holds()) held.emplace_back(id, w);
+      if (!job.workers[w].Holds()) continue;
+      held.emplace_back(id, w);
+      known.insert({id, w, job.workers[w].launch});
     }
   }
-  for (const auto& [id, worker] : held) AdoptWorker(*state_.Find(id), worker);
+  for (auto* pool : ports_.pools) {
+    // What lives and is in no journal, after a repair: it must not go on.
+    for (const auto& key : pool->Present()) {
+      if (!known.contains(key)) pool->Kill(key);
+    }
+  }
+  for (const auto& [id, worker] : held) {
+    const auto* job = state_.Find(id);
+    if (job != nullptr && !job->ending && job->workers[worker].Holds()) AdoptWorker(*job, worker);
+  }
+  for (auto* pool : ports_.pools) {
+    const auto events = pool->Poll();
+    for (const auto& event : events) Handle(event);
+  }
+  for (const auto id : live) CheckJob(id);
 }
 
 void Controller::AdoptWorker(const JobRecord& job, std::uint32_t worker) {
   const auto& record = job.workers[worker];
   const LaunchKey key{job.id, worker, record.launch};
-  pools::Pool* pool = PoolOf(record.node);
-  const Found found = pool == nullptr ? Found::kDied : pool->Adopt(key);
+  Found found = Found::kDied;
+  if (pools::Pool* pool = PoolOf(record.node)) {
+    found = pool->Adopt(key);
+  } else {
+    // Its node has another name now, or none: it may still run.
+    for (auto* other : ports_.pools) {
+      if (found == Found::kDied) found = other->Adopt(key);
+    }
+  }
   const bool leaving = record.phase == WorkerPhase::kLeaving;
   switch (found) {
     case Found::kAlive:
+      ordered_.insert(key);
       if (leaving) effects_.push_back({Effect::Kind::kStop, key, record.node});
+      if (!leaving && !engine_.HasPlace(job.id, worker) && job.stopping == StopWhy::kNone) {
+        StopJob(job.id, StopWhy::kRequeued, "musterd: its place is gone");
+      }
       return;
     case Found::kEnded:
+      ordered_.insert(key);
       return;
     case Found::kNeverStarted:
-      if (record.phase == WorkerPhase::kPlaced) {
-        Start(job.id);
-        return;
-      }
+      if (record.phase == WorkerPhase::kPlaced) return Start(job.id);
       break;
     case Found::kDied:
       break;
@@ -189,12 +224,14 @@ Result<void> Controller::Turn() {
     for (const auto& event : events) Handle(event);
   }
   CheckDue();
-  if (dirty_ || NowMs() >= next_cycle_ms_) {
+  if (dirty_ || (NowMs() >= next_cycle_ms_ && state_.live_jobs() > 0)) {
     if (auto ran = RunCycle(); !ran) return ran;
   }
   if (auto written = Commit(); !written) return written;
   Release();
-  return MaybeSnapshot();
+  // What was asked for is written; a snapshot that fails is tried again later.
+  if (auto saved = MaybeSnapshot(); !saved) snapshot_at_ = state_.revision();
+  return {};
 }
 
 Result<void> Controller::Commit() {
@@ -211,18 +248,23 @@ void Controller::Release() {
   const auto effects = std::exchange(effects_, {});
   starting_.clear();
   for (const auto& effect : effects) {
-    if (effect.node.empty()) {
-      for (auto* each : ports_.pools) each->Forget(effect.key);
+    pools::Pool* pool = PoolOf(effect.node);
+    if (pool == nullptr) {
+      // A node that is not here any more: whichever pool has the launch knows.
+      for (auto* each : ports_.pools) {
+        if (effect.kind == Effect::Kind::kStop) each->Stop(effect.key);
+        if (effect.kind == Effect::Kind::kKill) each->Kill(effect.key);
+        if (effect.kind == Effect::Kind::kForget) each->Forget(effect.key);
+      }
       continue;
     }
-    pools::Pool* pool = PoolOf(effect.node);
-    if (pool == nullptr) continue;
     switch (effect.kind) {
       case Effect::Kind::kStart: {
         const auto* job = state_.Find(effect.key.job);
         if (job == nullptr || job->ending || effect.key.worker >= job->workers.size()) break;
         const auto& worker = job->workers[effect.key.worker];
         if (worker.launch != effect.key.launch || worker.phase != WorkerPhase::kPlaced) break;
+        ordered_.insert(effect.key);
         pool->Start(LaunchOf(effect.key));
         break;
       }
@@ -279,7 +321,8 @@ Result<void> Controller::MaybeSnapshot() {
   state::Snapshot snapshot{state_.revision(), state_.Encode()};
   if (auto saved = ports_.store.SaveSnapshot(snapshot, built_at_); !saved) return saved;
   snapshot_at_ = snapshot.revision;
-  return ports_.store.Compact(0, NowMs() - settings_.keep_history_ms);
+  const auto keep = std::min(state_.revision(), settings_.keep_events);
+  return ports_.store.Compact(state_.revision() - keep, NowMs() - settings_.keep_history_ms);
 }
 
 Result<void> Controller::Finish() {
@@ -293,6 +336,8 @@ Result<std::string> Controller::Export() {
   if (!snapshot) return tl::unexpected(snapshot.error());
   sim::Recording recording;
   recording.state = std::move(snapshot->body);
+  recording.built_ms = built_ms_;
+  recording.topologies = settings_.engine.topologies;
   state::RecordQuery query;
   query.after = built_at_;
   query.limit = SIZE_MAX >> 1;
@@ -309,6 +354,7 @@ std::int64_t Controller::DueInMs() {
   std::int64_t next = now + 1'000;
   if (!due_.empty()) next = std::min(next, due_.begin()->first);
   if (dirty_) next = now;
+  if (state_.live_jobs() > 0) next = std::min(next, next_cycle_ms_);
   return std::max<std::int64_t>(0, next - now);
 }
 
@@ -317,30 +363,30 @@ Result<void> Controller::RunCycle() {
   const auto now = NowMs();
   const auto plan = engine_.Cycle(state_, now);
   if (!plan) return tl::unexpected(plan.error());
-  dirty_ = !plan->complete;
+  // A search that was cut short goes on; but not without pause when it finds nothing.
+  dirty_ = !plan->complete && !plan->empty();
+  next_cycle_ms_ = now + (plan->complete ? kIdleCycleMs : kSearchAgainMs);
   Emit(model::CycleRan{plan->complete, plan->steps, now});
   Carry(*plan);
-  next_cycle_ms_ = now + kIdleCycleMs;
   return {};
 }
 
 // The engine's actions as events, and what follows from them.
 void Controller::Carry(const model::Plan& plan) {
-  std::set<JobNumber> started, regroup;
-  std::set<std::pair<JobNumber, std::uint32_t>> fresh;
+  std::set<JobNumber> touched, started, regroup;
   for (const auto& action : plan.actions) {
     const JobNumber id = engine_.NumberOf(action.job);
     const JobRecord& job = *state_.Find(id);
-    const std::string& node = engine_.NodeName(action.node);
+    touched.insert(id);
     switch (action.kind) {
       case model::ActionKind::kStart:
       case model::ActionKind::kGrow: {
         if (job.Holds() && !started.contains(id) && NeedsRegroup(*job.spec)) regroup.insert(id);
         const auto launch =
             action.worker < job.workers.size() ? job.workers[action.worker].launch + 1 : 1;
-        Emit(model::WorkerPlaced{id, action.worker, launch, node, action.devices, action.kind});
+        Emit(model::WorkerPlaced{id, action.worker, launch, engine_.NodeName(action.node),
+                                 action.devices, action.kind});
         started.insert(id);
-        fresh.emplace(id, action.worker);
         break;
       }
       case model::ActionKind::kShrink:
@@ -350,44 +396,67 @@ void Controller::Carry(const model::Plan& plan) {
                          : action.kind == model::ActionKind::kMove ? StopWhy::kMoved
                                                                    : StopWhy::kPaused;
         const JobNumber cause = engine_.NumberOf(action.cause);
-        Emit(model::WorkerLeaving{id, action.worker, why, action.rule, cause == id ? 0 : cause,
-                                  action.lost_gpu_ms});
-        const LaunchKey key{id, action.worker, job.workers[action.worker].launch};
-        effects_.push_back({Effect::Kind::kStop, key, node});
+        Leave({id, action.worker, why, action.rule, cause == id ? 0 : cause, action.lost_gpu_ms},
+              Effect::Kind::kStop);
         if (why != StopWhy::kPaused && NeedsRegroup(*job.spec)) regroup.insert(id);
         break;
       }
     }
-    CheckJob(id);
   }
-  for (const JobNumber id : regroup) Regroup(id, fresh);
+  for (const JobNumber id : regroup) Regroup(id);
   for (const JobNumber id : started) Start(id);
+  EndUnordered();
+  for (const JobNumber id : touched) CheckJob(id);
 }
 
 // Starts every worker of the job that has a place and no process, unless old members of a gang that
 // is formed anew have not gone yet.
 void Controller::Start(JobNumber id) {
   const JobRecord& job = *state_.Find(id);
+  if (job.stopping != StopWhy::kNone) return;
   if (NeedsRegroup(*job.spec) && job.Count(WorkerPhase::kLeaving) > 0) return;
   for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
     const auto& worker = job.workers[w];
-    if (worker.phase != WorkerPhase::kPlaced) continue;
     const LaunchKey key{id, w, worker.launch};
+    if (worker.phase != WorkerPhase::kPlaced || ordered_.contains(key)) continue;
     if (starting_.insert(key).second) effects_.push_back({Effect::Kind::kStart, key, worker.node});
   }
 }
 
 // Every member that has a process is stopped at a checkpoint; when the last has gone all start
-// together. Those of `fresh` were placed just now and have none.
-void Controller::Regroup(JobNumber id, const std::set<std::pair<JobNumber, std::uint32_t>>& fresh) {
+// together.
+void Controller::Regroup(JobNumber id) {
   const JobRecord& job = *state_.Find(id);
   for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
     const auto phase = job.workers[w].phase;
-    if (fresh.contains({id, w})) continue;
-    if (phase == WorkerPhase::kRunning || phase == WorkerPhase::kPlaced) {
-      StopWorker(id, w, StopWhy::kRegrouped);
-    }
+    if (phase != WorkerPhase::kRunning && phase != WorkerPhase::kPlaced) continue;
+    if (!ordered_.contains({id, w, job.workers[w].launch})) continue;
+    Leave({id, w, StopWhy::kRegrouped, model::Rule::kFreeCapacity, 0, -1}, Effect::Kind::kStop);
   }
+}
+
+// Tells a worker to go. One that no pool was told of has no process that could end: it is gone with
+// the next EndUnordered().
+void Controller::Leave(const model::WorkerLeaving& order, Effect::Kind how) {
+  const auto& worker = state_.Find(order.job)->workers[order.worker];
+  const LaunchKey key{order.job, order.worker, worker.launch};
+  const std::string node = worker.node;
+  Emit(order);
+  if (ordered_.contains(key)) {
+    effects_.push_back({how, key, node});
+    return;
+  }
+  starting_.erase(key);
+  std::erase_if(effects_, [&](const Effect& effect) { return effect.key == key; });
+  unordered_.push_back(key);
+}
+
+void Controller::EndUnordered() {
+  const auto keys = std::exchange(unordered_, {});
+  model::ExitFacts exit;
+  exit.stopped = true;
+  exit.ended_ms = NowMs();
+  for (const auto& key : keys) HandleEnd(key, exit);
 }
 
 void Controller::FoldUse() {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -39,6 +40,7 @@ struct Settings {
   std::int64_t first_back_off_ms = 1'000;  // doubled with every failure
   std::int64_t most_back_off_ms = 300'000;
   std::uint64_t snapshot_every = 50'000;  // events
+  std::uint64_t keep_events = 1'000'000;
   std::int64_t keep_history_ms = 90LL * 86'400'000;
   std::int64_t live_jobs_max = 1'000'000;
 };
@@ -117,12 +119,13 @@ class Controller {
 
   void Handle(const pools::PoolEvent& event);
   void HandleEnd(const pools::LaunchKey& key, const model::ExitFacts& exit);
-  void AfterExit(JobNumber job, std::uint32_t worker, const model::ExitFacts& exit, StopWhy why);
+  void AfterExit(JobNumber job, std::uint32_t worker, const model::ExitFacts& exit);
   void Settle(JobNumber job, std::uint32_t worker, const model::ExitFacts& exit);
   void FailGang(JobNumber job, std::uint32_t worker, const model::ExitFacts& exit);
-  void Regroup(JobNumber job, const std::set<std::pair<JobNumber, std::uint32_t>>& fresh);
+  void Regroup(JobNumber job);
   void Start(JobNumber job);
-  void StopWorker(JobNumber job, std::uint32_t worker, StopWhy why);
+  void Leave(const model::WorkerLeaving& order, Effect::Kind how);
+  void EndUnordered();
   void StopJob(JobNumber job, StopWhy why, const std::string& by);
   void EndJob(JobNumber job, model::End end, StopWhy why, std::uint32_t worker,
               const model::ExitFacts& exit);
@@ -145,6 +148,11 @@ class Controller {
   std::vector<state::Record> batch_;
   std::vector<state::HistoryRow> history_;
   std::vector<Effect> effects_;
+  // Launches that a pool was told of, or was found to have: only these have an end to report.
+  std::set<pools::LaunchKey> ordered_;
+  std::vector<pools::LaunchKey> unordered_;  // told to go before any pool heard of them
+  std::deque<JobNumber> refused_;            // followers whose condition cannot come true any more
+  bool refusing_ = false;
   std::set<pools::LaunchKey> starting_;  // among the effects
   std::set<std::pair<std::int64_t, JobNumber>> due_;
   std::unordered_map<JobNumber, std::int64_t> due_of_;
@@ -154,8 +162,10 @@ class Controller {
   std::int64_t wall_offset_ms_ = 0;
   std::int64_t last_ms_ = 0;
   std::int64_t use_folded_ms_ = 0;
+  std::int64_t recovered_ms_ = 0;
   std::uint64_t snapshot_at_ = 0;
   std::uint64_t built_at_ = 0;
+  std::int64_t built_ms_ = 0;
   std::map<std::string, std::string> pool_of_node_;
 };
 

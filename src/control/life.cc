@@ -14,6 +14,8 @@ using state::WorkerPhase;
 
 namespace {
 
+constexpr std::int64_t kIdleUnknownMs = 5'000;
+
 model::ExitFacts Done() {
   model::ExitFacts exit;
   exit.exit_code = 0;
@@ -79,17 +81,16 @@ void Controller::HandleEnd(const LaunchKey& key, const model::ExitFacts& exit) {
     effects_.push_back({Effect::Kind::kForget, key, ""});
     return;
   }
-  const StopWhy why = job->workers[key.worker].why;
+  ordered_.erase(key);
   Emit(model::WorkerEnded{key.job, key.worker, key.launch, exit});
   effects_.push_back({Effect::Kind::kForget, key, node});
-  AfterExit(key.job, key.worker, exit, why);
+  AfterExit(key.job, key.worker, exit);
 }
 
-void Controller::AfterExit(JobNumber id, std::uint32_t worker, const model::ExitFacts& exit,
-                           StopWhy why) {
+void Controller::AfterExit(JobNumber id, std::uint32_t worker, const model::ExitFacts& exit) {
   const JobRecord& job = *state_.Find(id);
   const auto phase = job.workers[worker].phase;
-  if (why == StopWhy::kRegrouped && phase == WorkerPhase::kWaiting) {
+  if (sim::KeepsPlace(state_, job, worker)) {
     // It keeps its place; with the last of them gone all start together.
     Emit(model::WorkerPlaced{id, worker, job.workers[worker].launch + 1, job.workers[worker].node,
                              job.workers[worker].devices, model::ActionKind::kStart});
@@ -104,7 +105,7 @@ void Controller::AfterExit(JobNumber id, std::uint32_t worker, const model::Exit
     const auto roles = WorkerRoles(*job.spec);
     const bool decides = FirstWorkerDecides(*job.spec) && worker == 0;
     bool working = false;
-    for (std::uint32_t w = 0; w < job.workers.size() && !decides; ++w) {
+    for (std::uint32_t w = 0; w < job.workers.size() && w < roles.size() && !decides; ++w) {
       const bool service = IsService(job.spec->roles[static_cast<std::size_t>(roles[w])]);
       working |= job.workers[w].Holds() && !service;
     }
@@ -114,7 +115,7 @@ void Controller::AfterExit(JobNumber id, std::uint32_t worker, const model::Exit
     }
   }
   // A rigid gang that lost a member to the scheduler starts anew once all have left.
-  if (NeedsRegroup(*job.spec) && !job.paused) Start(id);
+  if (NeedsRegroup(*job.spec)) Start(id);
 }
 
 // All workers of a job that was told to stop have gone.
@@ -139,7 +140,13 @@ void Controller::Settle(JobNumber id, std::uint32_t worker, const model::ExitFac
       return FailGang(id, worker, exit);
     }
     default:
-      // Suspended, requeued, never started: it waits again.
+      // Suspended, requeued, never started: it waits again, unless it was done first.
+      if (job.Count(WorkerPhase::kSucceeded) > 0 &&
+          std::none_of(job.workers.begin(), job.workers.end(), [](const auto& w) {
+            return w.launch > 0 && w.phase != WorkerPhase::kSucceeded;
+          })) {
+        return EndJob(id, End::kSucceeded, StopWhy::kNone, worker, exit);
+      }
       return Emit(model::JobRequeued{id, job.stopping, false, 0});
   }
 }
@@ -157,36 +164,22 @@ void Controller::FailGang(JobNumber id, std::uint32_t worker, const model::ExitF
   Arm(NowMs() + back_off, id);
 }
 
-void Controller::StopWorker(JobNumber id, std::uint32_t worker, StopWhy why) {
-  const JobRecord& job = *state_.Find(id);
-  const LaunchKey key{id, worker, job.workers[worker].launch};
-  const std::string node = job.workers[worker].node;
-  Emit(model::WorkerLeaving{id, worker, why, model::Rule::kFreeCapacity, 0, -1});
-  effects_.push_back({Effect::Kind::kStop, key, node});
-}
-
 void Controller::StopJob(JobNumber id, StopWhy why, const std::string& by) {
   Emit(model::JobStopping{id, why, by});
   const JobRecord& job = *state_.Find(id);
-  std::vector<LaunchKey> never;
+  const auto how = why == StopWhy::kMemberFailed ? Effect::Kind::kKill : Effect::Kind::kStop;
   for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
-    const auto& record = job.workers[w];
-    if (record.phase == WorkerPhase::kPlaced || record.phase == WorkerPhase::kRunning) {
-      const LaunchKey key{id, w, record.launch};
-      StopWorker(id, w, why);
-      if (why == StopWhy::kMemberFailed) effects_.back().kind = Effect::Kind::kKill;
-      // One that the pool was never told of has no process that could end.
-      if (starting_.erase(key) == 0) continue;
-      std::erase_if(effects_, [&](const Effect& effect) { return effect.key == key; });
-      never.push_back(key);
-    }
+    const auto phase = job.workers[w].phase;
+    if (phase != WorkerPhase::kPlaced && phase != WorkerPhase::kRunning) continue;
+    Leave({id, w, why, model::Rule::kFreeCapacity, 0, -1}, how);
   }
+  EndUnordered();
+  const JobRecord* after = state_.Find(id);
+  if (after == nullptr || after->ending) return;
   model::ExitFacts exit;
   exit.stopped = true;
   exit.ended_ms = NowMs();
-  for (const auto& key : never) HandleEnd(key, exit);
-  const JobRecord* after = state_.Find(id);
-  if (never.empty() && after != nullptr && !after->Holds() && !after->ending) Settle(id, 0, exit);
+  if (!after->Holds() && after->stopping == why) return Settle(id, 0, exit);
   CheckJob(id);
 }
 
@@ -207,24 +200,29 @@ void Controller::EndJob(JobNumber id, End end, StopWhy why, std::uint32_t worker
       return (f.condition == model::AfterCondition::kOk) != (how == End::kSucceeded);
     });
   };
-  std::vector<JobNumber> refused;
   for (const auto f : followers(id)) {
-    if (disappointed(f, id, end)) refused.push_back(f);
+    if (disappointed(f, id, end)) refused_.push_back(f);
   }
   const auto* whole = array == 0 ? nullptr : state_.FindArray(array);
   if (whole != nullptr && whole->succeeded + whole->failed + whole->cancelled + 1 == whole->tasks) {
     const bool good = end == End::kSucceeded && whole->succeeded + 1 == whole->tasks;
     for (const auto f : followers(array)) {
-      if (disappointed(f, array, good ? End::kSucceeded : End::kFailed)) refused.push_back(f);
+      if (disappointed(f, array, good ? End::kSucceeded : End::kFailed)) refused_.push_back(f);
     }
   }
   Emit(model::JobEnded{id, end, why, worker, exit});
   const JobRecord& job = *state_.Find(id);
   history_.push_back({id, job.spec->name, job.user, job.spec->queue, std::string(Name(end)),
                       job.submitted_ms, job.ending->at_ms, state::EncodeJobRecord(job)});
-  for (const auto f : refused) {
-    if (!state_.Find(f)->ending) StopJob(f, StopWhy::kDependency, "");
+  // One after the other and not one inside the other: chains of followers can be long.
+  if (refusing_) return;
+  refusing_ = true;
+  while (!refused_.empty()) {
+    const auto* next = state_.Find(refused_.front());
+    refused_.pop_front();
+    if (next != nullptr && !next->ending) StopJob(next->id, StopWhy::kDependency, "");
   }
+  refusing_ = false;
 }
 
 void Controller::Arm(std::int64_t at_ms, JobNumber id) {
@@ -265,8 +263,8 @@ void Controller::CheckJob(JobNumber id) {
   for (std::uint32_t w = 0; w < job->workers.size(); ++w) {
     const auto& worker = job->workers[w];
     const LaunchKey key{id, w, worker.launch};
-    if (worker.phase == WorkerPhase::kPlaced && !NeedsRegroup(*job->spec)) {
-      const auto end = worker.placed_ms + settings_.start_timeout_ms;
+    if (worker.phase == WorkerPhase::kPlaced && ordered_.contains(key)) {
+      const auto end = std::max(worker.placed_ms, recovered_ms_) + settings_.start_timeout_ms;
       if (end <= now) return StopJob(id, StopWhy::kNeverStarted, "");
       Arm(end, id);
     }
@@ -299,7 +297,7 @@ void Controller::CheckIdle(const JobRecord& job) {
     if (worker.phase != WorkerPhase::kRunning) continue;
     pools::Pool* pool = PoolOf(worker.node);
     const auto idle = pool == nullptr ? -1 : pool->IdleMs({job.id, w, worker.launch});
-    if (idle < 0) return;  // not known: never taken for idle
+    if (idle < 0) return Arm(NowMs() + kIdleUnknownMs, job.id);  // not known: not taken for idle
     least = std::min(least, idle);
   }
   if (least >= limit) return StopJob(job.id, StopWhy::kIdleLimit, "");

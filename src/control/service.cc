@@ -15,14 +15,18 @@ constexpr std::int64_t kRetryMs = 1'000;
 
 }  // namespace
 
-Service::Service(Controller& controller, std::vector<int> doorbells, Log log)
-    : controller_(controller), doorbells_(std::move(doorbells)), log_(std::move(log)) {
+Service::Service(Controller& controller, Clock& clock, std::vector<int> doorbells, Log log)
+    : controller_(controller),
+      clock_(clock),
+      doorbells_(std::move(doorbells)),
+      log_(std::move(log)) {
   bell_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   MUSTER_CHECK(bell_ >= 0, "an eventfd can be had");
   thread_ = std::thread([this] { Loop(); });
 }
 
-Service::~Service() {
+void Service::Stop() {
+  if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -45,7 +49,10 @@ void Service::Run(Work work) {
 void Service::Wait() {
   std::vector<pollfd> files;
   files.push_back({bell_, POLLIN, 0});
-  for (const int fd : doorbells_) files.push_back({fd, POLLIN, 0});
+  // Without a turn nobody would answer the doorbells.
+  for (const int fd : doorbells_) {
+    if (healthy_) files.push_back({fd, POLLIN, 0});
+  }
   const auto due = healthy_ ? controller_.DueInMs() : kRetryMs;
   ::poll(files.data(), files.size(), static_cast<int>(due));
   eventfd_t ignored = 0;
@@ -70,9 +77,10 @@ void Service::Loop() {
 }
 
 void Service::TurnOnce(std::vector<Work> work) {
-  if (!healthy_ && controller_.NowMs() >= retry_ms_) {
+  const auto now_ms = clock_.MonotonicNs() / 1'000'000;
+  if (!healthy_ && now_ms >= retry_ms_) {
     healthy_ = controller_.Recover();
-    retry_ms_ = controller_.NowMs() + kRetryMs;
+    retry_ms_ = now_ms + kRetryMs;
     if (healthy_) log_("the store can be written again");
   }
   std::vector<Answer> answers;

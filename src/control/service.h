@@ -27,11 +27,13 @@ class Service {
   using Log = std::function<void(const std::string&)>;
 
   // `doorbells` are files that become readable when a pool has something to report.
-  Service(Controller& controller, std::vector<int> doorbells, Log log);
-  ~Service();  // ends the turn that runs, writes a snapshot
+  Service(Controller& controller, Clock& clock, std::vector<int> doorbells, Log log);
+  ~Service() { Stop(); }
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
+  // Ends the turn that runs and writes a snapshot; work that comes later is dropped.
+  void Stop();
   // From any thread. Work that only reads answers inside and returns nothing.
   void Run(Work work);
 
@@ -41,6 +43,7 @@ class Service {
   void TurnOnce(std::vector<Work> work);
 
   Controller& controller_;
+  Clock& clock_;
   std::vector<int> doorbells_;
   Log log_;
   int bell_ = -1;

@@ -134,6 +134,7 @@ Result<std::unique_ptr<muster::state::Store>> OpenStore(const Options& options) 
                         "cannot create " + options.state + ": " + error.message(),
                         "give a folder that you may write to with --state");
   }
+  std::filesystem::permissions(options.state, static_cast<std::filesystem::perms>(0711), error);
   return muster::state::OpenSqlite(options.state + "/journal.db");
 }
 
@@ -174,12 +175,14 @@ int Serve(const Options& options) {
       return Refuse(applied.error());
     }
   }
-  muster::control::Service service(controller, pools->doorbells, Say);
+  muster::control::Service service(controller, clock, pools->doorbells, Say);
   muster::api::Api api(service, MUSTER_VERSION);
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(options.socket).parent_path(), error);
   muster::net::ServerOptions listen;
   listen.unix_path = options.socket;
+  // Who is not root runs every worker as itself, so nobody else may ask for one.
+  listen.unix_mode = ::geteuid() == 0 ? 0666 : 0600;
   // Requests that come before the API knows its server wait for it.
   auto server = muster::net::HttpServer::Start(listen, [&api](auto request, auto exchange) {
     api.Handle(std::move(request), std::move(exchange));
@@ -193,6 +196,7 @@ int Serve(const Options& options) {
     ::sigwait(&wanted, &number);
   } while (number == SIGHUP);
   Say("stopping; jobs that run go on");
+  service.Stop();  // its work may still use the server
   server->reset();
   return 0;
 }

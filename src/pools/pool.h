@@ -86,6 +86,8 @@ class Pool {
   virtual void Stop(const LaunchKey& key) = 0;
   virtual void Kill(const LaunchKey& key) = 0;
   virtual Found Adopt(const LaunchKey& key) = 0;
+  // The launches that live there now, whoever started them.
+  virtual std::vector<LaunchKey> Present() { return {}; }
   // The end of the launch is in the journal: what was kept of it can go.
   virtual void Forget(const LaunchKey& key) = 0;
   virtual std::vector<PoolEvent> Poll() = 0;

@@ -21,6 +21,14 @@ Bar BarOf(const JobRecord& job, std::int64_t now_ms) {
   return Bar::kNone;
 }
 
+bool KeepsPlace(const State& state, const JobRecord& job, std::uint32_t index) {
+  const auto& worker = job.workers[index];
+  if (worker.phase != WorkerPhase::kWaiting || worker.why != StopWhy::kRegrouped) return false;
+  const auto node = state.nodes().find(worker.node);
+  return job.stopping == StopWhy::kNone && !worker.exit->lost && node != state.nodes().end() &&
+         node->second.up;
+}
+
 Result<void> EngineView::Build(const State& state, std::int64_t now_ms) {
   engine::Setup setup;
   setup.topologies = settings_.topologies;
@@ -92,6 +100,12 @@ void EngineView::Place(engine::JobId id, std::uint32_t worker, const state::Work
   (void)cluster_->ReportWorker(ref, state, node, record.devices, record.placed_ms);
 }
 
+bool EngineView::HasPlace(JobNumber job, std::uint32_t worker) const {
+  const auto known = ids_.find(job);
+  if (known == ids_.end() || worker >= cluster_->job(known->second).workers.size()) return false;
+  return cluster_->worker({known->second, worker}).place.bank != engine::kNone;
+}
+
 std::int64_t EngineView::TasksOf(JobNumber array) const {
   const auto found = tasks_.find(array);
   return found == tasks_.end() ? 0 : found->second;
@@ -100,6 +114,7 @@ std::int64_t EngineView::TasksOf(JobNumber array) const {
 void EngineView::Sync(const JobRecord& job, std::int64_t now_ms) {
   const bool barred = job.ending.has_value() || BarOf(job, now_ms) != Bar::kNone;
   const bool holds = job.Holds();
+  const bool ends = holds && job.Count(WorkerPhase::kSucceeded) > 0;  // grows no more
   const auto known = ids_.find(job.id);
   if (known == ids_.end()) {
     if (job.ending || (barred && !holds)) {
@@ -114,14 +129,13 @@ void EngineView::Sync(const JobRecord& job, std::int64_t now_ms) {
     }
     auto id = Add(job);
     // Its queue may have been taken away; it then waits outside until there is one again.
-    if (id && barred) cluster_->SetHold(*id, true);
+    if (id && (barred || ends)) cluster_->SetHold(*id, true);
     return;
   }
   if (job.ending || (barred && !holds)) {
     if (!job.ending && job.not_before_ms > now_ms) later_.emplace(job.not_before_ms, job.id);
     return Remove(job.id);
   }
-  const bool ends = job.Count(WorkerPhase::kSucceeded) > 0;  // grows no more
   const bool hold = barred || ends;
   if (cluster_->job(known->second).on_hold != hold) cluster_->SetHold(known->second, hold);
 }
@@ -140,6 +154,7 @@ void EngineView::Remove(JobNumber job) {
 void EngineView::SetLeaving(JobNumber job, std::uint32_t worker) {
   const auto known = ids_.find(job);
   if (known == ids_.end()) return;
+  if (worker >= cluster_->job(known->second).workers.size()) return;
   const engine::WorkerRef ref{known->second, worker};
   const auto& place = cluster_->worker(ref).place;
   if (place.state != WorkerState::kRunning) return;
@@ -151,6 +166,7 @@ void EngineView::SetLeaving(JobNumber job, std::uint32_t worker) {
 void EngineView::SetGone(JobNumber job, std::uint32_t worker, bool succeeded) {
   const auto known = ids_.find(job);
   if (known == ids_.end()) return;
+  if (worker >= cluster_->job(known->second).workers.size()) return;
   const engine::WorkerRef ref{known->second, worker};
   const auto now = cluster_->worker(ref).place.state;
   if (succeeded) {
@@ -222,7 +238,10 @@ struct EngineView::Applier {
     }
     for (JobNumber task = e.job + 1; task <= last; ++task) Sync(task);
   }
-  void operator()(const model::JobHeld& e) const { Sync(e.job); }
+  void operator()(const model::JobHeld& e) const {
+    Sync(e.job);
+    Turn(e.job);
+  }
   void operator()(const model::JobResumed& e) const { Sync(e.job); }
   void operator()(const model::JobStopping& e) const { Sync(e.job); }
   void operator()(const model::JobChanged& e) const {
@@ -245,9 +264,9 @@ struct EngineView::Applier {
     if (!ours) view.SetLeaving(e.job, e.worker);
   }
   void operator()(const model::WorkerEnded& e) const {
-    const auto& worker = state.Find(e.job)->workers[e.worker];
-    if (worker.phase == WorkerPhase::kWaiting && worker.why == StopWhy::kRegrouped) return;
-    view.SetGone(e.job, e.worker, worker.phase == WorkerPhase::kSucceeded);
+    const JobRecord& job = *state.Find(e.job);
+    if (KeepsPlace(state, job, e.worker)) return;
+    view.SetGone(e.job, e.worker, job.workers[e.worker].phase == WorkerPhase::kSucceeded);
     Sync(e.job);
   }
   void operator()(const model::CheckpointTaken& e) const {

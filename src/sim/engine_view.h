@@ -42,6 +42,9 @@ enum class Bar : std::uint8_t {
 // All but the turn of an array's tasks, which is the view's to give.
 Bar BarOf(const state::JobRecord& job, std::int64_t now_ms);
 
+// A worker that left only because its gang is formed anew: the place stays its own.
+bool KeepsPlace(const state::State& state, const state::JobRecord& job, std::uint32_t worker);
+
 class EngineView {
  public:
   struct Settings {
@@ -61,6 +64,7 @@ class EngineView {
   JobNumber NumberOf(engine::JobId id) const { return numbers_[id]; }
   const std::string& NodeName(engine::NodeId id) const { return cluster_->nodes().spec(id).name; }
   bool Has(JobNumber job) const { return ids_.contains(job); }
+  bool HasPlace(JobNumber job, std::uint32_t worker) const;
   // Tasks of the array that have their turn.
   std::int64_t TasksOf(JobNumber array) const;
 

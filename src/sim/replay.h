@@ -23,6 +23,8 @@ struct RecordedEvent {
 
 struct Recording {
   std::string state;  // state::State::Encode
+  std::int64_t built_ms = 0;
+  std::vector<model::Topology> topologies;
   std::vector<RecordedEvent> records;
 };
 
@@ -37,6 +39,6 @@ struct ReplayReport {
   std::string difference;  // the first one
 };
 
-Result<ReplayReport> Replay(const Recording& recording, EngineView::Settings settings);
+Result<ReplayReport> Replay(const Recording& recording);
 
 }  // namespace muster::sim

@@ -173,12 +173,16 @@ struct State::Folder {
   void operator()(const model::WorkerPlaced& e) const {
     JobRecord& job = Job(e.job);
     Tracked(job, [&] {
-      if (!job.Holds()) {
+      WorkerRecord& worker = Worker(job, e.worker);
+      MUSTER_CHECK(!worker.Holds(), "a worker is placed where it holds no place");
+      // A gang that is formed anew is complete again with the last of its old members.
+      const bool regrouped =
+          worker.why == StopWhy::kRegrouped && job.Count(WorkerPhase::kLeaving) == 0;
+      if (!job.Holds() || regrouped) {
         if (job.generation > 0) ++job.restarts;
         ++job.generation;
-        job.paused = false;
       }
-      WorkerRecord& worker = Worker(job, e.worker);
+      job.paused = false;
       worker = WorkerRecord{};
       worker.phase = WorkerPhase::kPlaced;
       worker.launch = e.launch;
@@ -244,6 +248,7 @@ void State::Fold(const model::Event& event) {
   released_.clear();
   std::visit(Folder{*this, event.at_ms}, event.body);
   ++revision_;
+  last_ms_ = event.at_ms;
 }
 
 void State::Follow(const JobRecord& job) {
@@ -336,8 +341,8 @@ void State::Index() {
 template <typename V>
 void Fields(V& v, State& s) {
   v("revision", s.revision_)("next_job", s.next_job_)("arrays", s.arrays_)("nodes", s.nodes_)(
-      "queues", s.queues_)("past_use", s.past_use_)("past_use_ms", s.past_use_ms_)("ended_jobs",
-                                                                                   s.ended_jobs_);
+      "queues", s.queues_)("past_use", s.past_use_)("past_use_ms", s.past_use_ms_)(
+      "ended_jobs", s.ended_jobs_)("last_ms", s.last_ms_);
 }
 
 // Jobs come one by one behind the rest; the tasks of an array take their spec from the array.

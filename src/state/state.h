@@ -29,6 +29,7 @@ class State {
   void Fold(const model::Event& event);
 
   std::uint64_t revision() const { return revision_; }  // events folded so far
+  std::int64_t last_ms() const { return last_ms_; }     // of the latest event
   JobNumber next_job() const { return next_job_; }
   const std::map<JobNumber, JobRecord>& jobs() const { return jobs_; }
   const std::map<JobNumber, ArrayRecord>& arrays() const { return arrays_; }
@@ -65,6 +66,7 @@ class State {
   void Forget(JobNumber job);
 
   std::uint64_t revision_ = 0;
+  std::int64_t last_ms_ = 0;
   JobNumber next_job_ = 1;
   std::map<JobNumber, JobRecord> jobs_;
   std::map<JobNumber, ArrayRecord> arrays_;

@@ -118,6 +118,8 @@ Result<std::unique_ptr<LocalPool>> LocalPool::Open(Options options, Clock& clock
                   "check who may write there and that the disk has room");
     }
   }
+  ::chmod(folders.Spool().c_str(), 0700);
+  ::chmod(folders.run.c_str(), 0711);
   const auto boot = ReadFile("/proc/sys/kernel/random/boot_id", 64).value_or("");
   pool->restarted_ = ReadFile(folders.run + "/boot", 64).value_or("") != boot;
   if (pool->restarted_) std::ofstream(folders.run + "/boot") << boot;
@@ -162,6 +164,7 @@ void LocalPool::Start(Launch launch) {
   event.key = launch.key;
   event.at_ms = clock_.WallMs();
   event.exit.failure = Describe(spawned.error());
+  event.exit.lost = spawned.error().code == ErrorCode::kUnavailable;  // the machine's fault
   event.exit.ended_ms = event.at_ms;
   ended_.insert(launch.key);
   ready_.push_back(std::move(event));
@@ -172,7 +175,9 @@ Result<void> LocalPool::Spawn(const Launch& launch) {
   if (::mkdir(run.c_str(), 0711) != 0 && errno != EEXIST) return Errno("cannot create " + run);
   const Descriptor lock(::open((run + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (lock.get() < 0) return Errno("cannot create " + run + "/lock");
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return {};  // it lives already
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    return Fail(ErrorCode::kUnavailable, "another launch " + launch.key.Name() + " still lives");
+  }
   if (::access((run + "/begun").c_str(), F_OK) == 0) {
     return Fail(ErrorCode::kConflict, "launch " + launch.key.Name() + " was started before");
   }
@@ -223,6 +228,9 @@ bool LocalPool::HasExit(const LaunchKey& key) const {
 }
 
 Found LocalPool::Adopt(const LaunchKey& key) {
+  // What was reported and perhaps never written is reported again.
+  ended_.erase(key);
+  scan_ = true;
   if (!LockIsFree(key)) {
     live_[key] = Live{0, 0, clock_.MonotonicNs() / 1'000'000};
     return Found::kAlive;
@@ -232,6 +240,16 @@ Found LocalPool::Adopt(const LaunchKey& key) {
   if (::access((folders_.Run(key) + "/begun").c_str(), F_OK) != 0) return Found::kNeverStarted;
   KillLeftovers(key.Name());
   return Found::kDied;
+}
+
+std::vector<LaunchKey> LocalPool::Present() {
+  std::vector<LaunchKey> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folders_.run, error)) {
+    const auto key = LaunchKey::Parse(entry.path().filename().string());
+    if (key && !LockIsFree(*key)) found.push_back(*key);
+  }
+  return found;
 }
 
 void LocalPool::Forget(const LaunchKey& key) {

@@ -44,6 +44,7 @@ class LocalPool final : public Pool {
   void Stop(const LaunchKey& key) override;
   void Kill(const LaunchKey& key) override;
   Found Adopt(const LaunchKey& key) override;
+  std::vector<LaunchKey> Present() override;
   void Forget(const LaunchKey& key) override;
   std::vector<PoolEvent> Poll() override;
   std::int64_t IdleMs(const LaunchKey& key) override;

@@ -182,7 +182,12 @@ Result<contract::LaunchOrder> MakeOrder(const Launch& launch, const LocalFolders
       spec.framework != model::Framework::kNone && spec.framework != model::Framework::kMuster;
   if (needs_folder) {
     std::error_code error;
-    std::filesystem::create_directories(job_dir, error);
+    std::filesystem::create_directories(job_dir + "/torchrun", error);
+    // The folder itself stays the daemon's, who writes there; the user's own is inside.
+    if (::geteuid() == 0 && launch.uid != 0 &&
+        ::chown((job_dir + "/torchrun").c_str(), launch.uid, launch.gid) != 0) {
+      return Fail(ErrorCode::kUnavailable, "cannot hand over " + job_dir + "/torchrun");
+    }
     auto base = PortsFor(launch, job_dir);
     if (!base) return tl::unexpected(base.error());
     gang.port_base = *base;

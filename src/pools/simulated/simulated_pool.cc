@@ -47,8 +47,18 @@ void SimulatedPool::Kill(const LaunchKey& key) {
   if (runs_.contains(key)) EndAt(key, clock_.WallMs(), true);
 }
 
+// What was reported and perhaps never written is reported again.
 Found SimulatedPool::Adopt(const LaunchKey& key) {
-  return runs_.contains(key) ? Found::kAlive : Found::kDied;
+  const auto run = runs_.find(key);
+  if (run == runs_.end()) return Found::kDied;
+  PoolEvent event;
+  event.kind = PoolEvent::Kind::kStarted;
+  event.key = key;
+  event.at_ms = clock_.WallMs();
+  event.text = "simulated";
+  ready_.push_back(event);
+  ends_.emplace(run->second.ends_ms, key);
+  return Found::kAlive;
 }
 
 void SimulatedPool::Forget(const LaunchKey& key) {
@@ -72,7 +82,6 @@ std::vector<PoolEvent> SimulatedPool::Poll() {
     event.exit.stopped = runs_.at(key).stopped;
     event.exit.exit_code = event.exit.stopped ? -1 : 0;
     event.exit.signal = event.exit.stopped ? 15 : 0;
-    runs_.erase(key);
     out.push_back(std::move(event));
   }
   return out;
