@@ -190,7 +190,11 @@ int Serve(const Options& options) {
   if (!server) return Refuse(server.error());
   api.Attach(**server);
   Say("ready: state in " + options.state + ", listening on " + options.socket);
-  if (options.ready_fd >= 0) ::close(static_cast<int>(options.ready_fd));
+  if (options.ready_fd >= 0) {
+    const int ready = static_cast<int>(options.ready_fd);
+    if (::write(ready, "\n", 1) != 1) Say("whoever waits for the start has gone");
+    ::close(ready);
+  }
   int number = 0;
   do {
     ::sigwait(&wanted, &number);
@@ -214,7 +218,7 @@ int main(int argc, char** argv) {
   app.add_option("--config", options.config, "cluster file with pools, topology and queues");
   app.add_option("--virtual-gpus", options.virtual_gpus, "pretend that this machine has N GPUs")
       ->check(CLI::Range(1, 64));
-  app.add_option("--ready-fd", options.ready_fd, "closed once requests are served")->group("");
+  app.add_option("--ready-fd", options.ready_fd, "written to once requests are served")->group("");
   CLI::App* repair = app.add_subcommand("repair", "Keep the intact part of a damaged journal");
   try {
     app.parse(argc, argv);

@@ -1,7 +1,7 @@
 """What the end-to-end tests and the control benchmarks share: a real musterd in a folder of its own, and calls of its API.
 
 A Daemon is started with the programs of one build folder, listens on a socket in its folder and is waited for by an event
-(it closes a pipe when it serves), never by sleeping. Only processes that were started here are ended, by their ids.
+(it writes to a pipe when it serves), never by sleeping. Only processes that were started here are ended, by their ids.
 """
 import http.client
 import json
@@ -50,11 +50,11 @@ class Daemon:
                 [str(self.bin / "musterd"), "--state", str(self.folder / "state"), "--socket", str(self.socket),
                  "--ready-fd", str(told), *self.options], stdout=log, stderr=log, pass_fds=[told])
         os.close(told)
-        os.read(ready, 1)  # the end of the pipe: it serves, or it is gone
+        serves = os.read(ready, 1)  # a byte, or the end of the pipe when it is gone
         took = time.perf_counter() - begun
         os.close(ready)
-        if self.process.poll() is not None:
-            raise RuntimeError(f"musterd ended with {self.process.returncode}: {self.log()[-600:]}")
+        if not serves:
+            raise RuntimeError(f"musterd ended with {self.process.wait()}: {self.log()[-600:]}")
         return took
 
     def log(self):

@@ -1,0 +1,364 @@
+#!/usr/bin/env python3
+"""e2e_test.py BUILD [TEST...]: a real musterd, real processes, and what may go wrong. One class a subject.
+
+Every wait is for a fact that the daemon or a file states; a test that hangs is ended by the time limit of its wait.
+"""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.dont_write_bytecode = True
+from daemon import Daemon, Refused
+
+BUILD = None
+QUEUES = {"queues": [{"name": "ana", "quota": {"gpus": 2}}, {"name": "ben", "quota": {"gpus": 2}}]}
+
+
+def job(script, name="job", gpus=1, **more):
+    return {"name": name, "queue": more.pop("queue", "default"), "gpus": gpus, "workdir": "/tmp",
+            "command": ["/bin/sh", "-c", script], **more}
+
+
+class Case(unittest.TestCase):
+    gpus = 4
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-e2e-"))
+        self.daemon = Daemon(BUILD, self.folder, "--virtual-gpus", str(self.gpus))
+        self.daemon.start()
+
+    def tearDown(self):
+        try:
+            for one in self.daemon.call("GET", "jobs?limit=10000")["jobs"]:
+                self.daemon.call("POST", f"jobs/{one['id']}:cancel")
+            self.until(lambda: not self.daemon.call("GET", "jobs")["jobs"])
+        except (OSError, Refused):
+            pass
+        self.daemon.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def until(self, fact, seconds=30):
+        deadline = time.monotonic() + seconds
+        while not fact():
+            self.assertLess(time.monotonic(), deadline, "it never came true")
+            time.sleep(0.01)
+
+    def phase(self, one):
+        return self.daemon.call("GET", f"jobs/{one}")["status"]["phase"]
+
+    def out(self, one, worker=0):
+        return self.daemon.muster("logs", str(one), "--rank", str(worker)).stdout
+
+    def path(self, name):
+        return self.folder / name
+
+
+class Life(Case):
+    def test_exit_status_output_and_environment_are_those_of_the_process(self):
+        one = self.daemon.submit(job("echo $MUSTER_JOB_ID $MUSTER_RANK $CUDA_VISIBLE_DEVICES; exit 7"))
+        got = self.daemon.wait(one)
+        self.assertEqual(got["status"]["termination"]["exit"]["exit_code"], 7)
+        self.assertEqual(got["status"]["phase"], "failed")
+        self.assertEqual(self.out(one), f"{one} 0 0\n")
+        self.assertTrue(got["status"]["virtual"])
+
+    def test_a_command_that_is_not_there_is_a_clear_failure(self):
+        one = self.daemon.submit(dict(job(""), command=["/no/such/program"]))
+        got = self.daemon.wait(one)
+        self.assertIn("/no/such/program", got["status"]["termination"]["reason"])
+
+    def test_an_impossible_job_is_refused_with_the_numbers(self):
+        with self.assertRaises(Refused) as refusal:
+            self.daemon.submit(job("true", gpus=64))
+        self.assertEqual(refusal.exception.status, 422)
+        self.assertIn("can never run here", refusal.exception.body)
+
+    def test_a_repeated_request_with_its_key_is_one_job(self):
+        first = self.daemon.submit(job("true"), key="k1")
+        self.assertEqual(self.daemon.submit(job("true"), key="k1"), first)
+        self.assertNotEqual(self.daemon.submit(job("true"), key="k2"), first)
+
+    def test_cancel_ends_the_whole_process_tree(self):
+        pids = self.path("pids")
+        one = self.daemon.submit(job(f"(setsid sh -c 'echo $$ >> {pids}; exec sleep 600' &) ; echo $$ >> {pids}; "
+                                     "trap '' TERM; while :; do sleep 600; done", checkpoint={"grace": "300ms"}))
+        self.until(lambda: pids.exists() and len(pids.read_text().split()) == 2)
+        self.daemon.call("POST", f"jobs/{one}:cancel")
+        got = self.daemon.wait(one)
+        self.assertEqual(got["status"]["phase"], "cancelled")
+        for pid in pids.read_text().split():
+            self.assertFalse(pathlib.Path(f"/proc/{pid}").exists(), f"{pid} lives on")
+
+    def test_suspend_sends_the_checkpoint_signal_and_resume_counts_the_restart(self):
+        said = self.path("said")
+        one = self.daemon.submit(job(f"trap 'echo saved >> {said}; exit 0' USR1; echo start $MUSTER_RESTART_COUNT >> {said}; "
+                                     "while :; do sleep 0.05; done", checkpoint={"signal": "SIGUSR1", "grace": "20s"}))
+        self.until(lambda: said.exists() and "start 0" in said.read_text())
+        self.daemon.call("POST", f"jobs/{one}:suspend")
+        self.daemon.wait(one, phases=("suspended",))
+        self.assertIn("saved", said.read_text())
+        self.daemon.call("POST", f"jobs/{one}:resume")
+        self.until(lambda: "start 1" in said.read_text())
+
+    def test_a_failing_job_is_tried_again_as_often_as_it_says(self):
+        said = self.path("said")
+        one = self.daemon.submit(job(f"echo $MUSTER_RESTART_COUNT >> {said}; exit 1", limits={"retries": 1}))
+        self.daemon.wait(one, seconds=60)
+        self.assertEqual(said.read_text().split(), ["0", "1"])
+
+    def test_a_time_limit_ends_the_job_and_says_so(self):
+        one = self.daemon.submit(job("sleep 600", limits={"time": "300ms"}, checkpoint={"grace": "100ms"}))
+        got = self.daemon.wait(one)
+        self.assertEqual(got["status"]["phase"], "failed")
+        self.assertIn("time limit", got["status"]["termination"]["reason"])
+
+    def test_an_idle_limit_ends_a_job_that_does_nothing(self):
+        one = self.daemon.submit(job("sleep 600", limits={"idle": "2s"}, checkpoint={"grace": "100ms"}))
+        got = self.daemon.wait(one, seconds=60)
+        self.assertIn("idle", got["status"]["termination"]["reason"])
+
+    def test_followers_wait_and_are_cancelled_when_their_condition_cannot_come_true(self):
+        go = self.path("go")
+        first = self.daemon.submit(job(f"while [ ! -e {go} ]; do sleep 0.02; done; exit 1", name="first"))
+        good = self.daemon.submit(job("true", name="good", after=["first:ok"]))
+        any_end = self.daemon.submit(job("true", name="any", after=["first:any"]))
+        self.assertIn("follows", self.daemon.call("GET", f"jobs/{good}/explain")["sentence"])
+        go.touch()
+        self.assertEqual(self.daemon.wait(first)["status"]["phase"], "failed")
+        self.assertEqual(self.daemon.wait(good)["status"]["phase"], "cancelled")
+        self.assertEqual(self.daemon.wait(any_end)["status"]["phase"], "succeeded")
+
+    def test_an_array_runs_all_its_tasks_and_never_more_at_once_than_it_says(self):
+        story = self.path("story")
+        array = self.daemon.submit(job(f"echo + >> {story}; sleep 0.1; echo - >> {story}; exit 0", array="3-12%2"))
+        self.daemon.wait(array)
+        self.assertEqual(self.daemon.call("GET", f"jobs/{array}")["status"]["succeeded"], 10)
+        now = most = 0
+        for line in story.read_text().split():
+            now += 1 if line == "+" else -1
+            most = max(most, now)
+        self.assertEqual(most, 2)
+
+    def test_memory_beyond_the_limit_is_reported_as_such(self):
+        if os.geteuid() != 0 or not pathlib.Path("/sys/fs/cgroup/memory").exists() and \
+                not pathlib.Path("/sys/fs/cgroup/cgroup.controllers").exists():
+            self.skipTest("no cgroup can be made here")
+        one = self.daemon.submit(dict(job(""), memory="64Mi", command=[
+            "/usr/bin/python3", "-c", "x = bytearray(512 << 20); print(len(x))"]))
+        got = self.daemon.wait(one)
+        self.assertTrue(got["status"]["termination"]["exit"].get("out_of_memory"), got["status"])
+
+    def test_a_gang_of_torch_gets_one_world(self):
+        one = self.daemon.submit(job("echo $RANK/$WORLD_SIZE $MASTER_ADDR:$MASTER_PORT", workers=3, framework="torch"))
+        self.daemon.wait(one)
+        lines = [self.out(one, w).split() for w in range(3)]
+        self.assertEqual([line[0] for line in lines], ["0/3", "1/3", "2/3"])
+        self.assertEqual(len({line[1] for line in lines}), 1)
+
+
+class Sharing(Case):
+    def setUp(self):
+        super().setUp()
+        self.daemon.call("POST", "queues", QUEUES)
+
+    def test_what_was_borrowed_comes_back_by_shrinking_and_returns(self):
+        work = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
+        elastic = self.daemon.submit(job(work, name="wide", queue="ana", workers="1..4"))
+        self.until(lambda: self.daemon.call("GET", f"jobs/{elastic}")["status"]["workers_running"] == 4)
+        short = self.daemon.submit(job("sleep 0.5", name="short", queue="ben"))
+        self.daemon.wait(short)
+        self.until(lambda: self.daemon.call("GET", f"jobs/{elastic}")["status"]["workers_running"] == 4)
+        kinds = [e["facts"].get("why") for e in self.daemon.call("GET", f"jobs/{elastic}/events")["events"]
+                 if e["kind"] == "worker-leaving"]
+        self.assertEqual(kinds, ["shrunk"])
+
+    def test_a_paused_job_knows_for_whom_and_comes_back_by_itself(self):
+        work = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
+        rigid = self.daemon.submit(job(work, name="big", queue="ana", workers=4))
+        self.daemon.wait(rigid, phases=("running",))
+        claim = self.daemon.submit(job("sleep 1", name="claim", queue="ben", workers=2))
+        self.daemon.wait(rigid, phases=("paused", "stopping"))
+        got = self.daemon.wait(claim)
+        self.assertEqual(got["status"]["phase"], "succeeded")
+        back = self.daemon.wait(rigid, phases=("running",))
+        self.assertEqual(back["status"]["preemption"]["for_name"], "claim")
+        self.assertEqual(back["status"]["restarts"], 1)
+
+    def test_why_names_what_is_in_the_way(self):
+        holder = self.daemon.submit(dict(job("sleep 600", queue="ana", workers=2), priority=100))
+        self.daemon.wait(holder, phases=("running",))
+        waiting = self.daemon.submit(job("true", queue="ben", workers=4))
+        got = self.daemon.call("GET", f"jobs/{waiting}/explain")
+        self.assertEqual(got["phase"], "waiting")
+        self.assertTrue(got["sentence"])
+        self.assertTrue(got["held_by"])
+
+    def test_the_journal_replays_to_the_same_decisions(self):
+        self.test_a_paused_job_knows_for_whom_and_comes_back_by_itself()
+        file = str(self.path("recording"))
+        self.assertEqual(self.daemon.muster("snapshot", "save", file).returncode, 0)
+        replay = self.daemon.muster("snapshot", "replay", file, "-o", "json")
+        report = json.loads(replay.stdout)
+        self.assertTrue(report["same"], report)
+        self.assertGreater(report["decisions"], 6)
+
+
+class Faults(Case):
+    def test_a_restarted_daemon_adopts_what_runs(self):
+        go = self.path("go")
+        one = self.daemon.submit(job(f"while [ ! -e {go} ]; do sleep 0.02; done; exit 5"))
+        pid = self.daemon.wait(one, phases=("running",))["status"]["workers"][0]["pid"]
+        self.daemon.kill()
+        self.daemon.start()
+        self.assertEqual(self.phase(one), "running")
+        self.assertTrue(pathlib.Path(f"/proc/{pid}").exists())
+        go.touch()
+        self.assertEqual(self.daemon.wait(one)["status"]["termination"]["exit"]["exit_code"], 5)
+
+    def test_an_end_that_nobody_saw_is_there_after_the_restart(self):
+        done = self.path("done")
+        one = self.daemon.submit(job(f"sleep 0.3; touch {done}; exit 9"))
+        self.daemon.wait(one, phases=("running",))
+        self.daemon.kill()
+        self.until(done.exists)
+        self.daemon.start()
+        self.assertEqual(self.daemon.wait(one)["status"]["termination"]["exit"]["exit_code"], 9)
+
+    def test_a_shim_that_dies_costs_a_restart_and_no_retry(self):
+        said = self.path("said")
+        one = self.daemon.submit(job(f"echo $$ $MUSTER_RESTART_COUNT >> {said}; [ $MUSTER_RESTART_COUNT = 1 ] || sleep 600"))
+        self.daemon.wait(one, phases=("running",))
+        worker = int(said.read_text().split()[0])
+        shim = int(pathlib.Path(f"/proc/{worker}/stat").read_text().rsplit(")", 1)[1].split()[1])
+        os.kill(shim, signal.SIGKILL)
+        self.assertEqual(self.daemon.wait(one)["status"]["phase"], "succeeded")
+        self.assertFalse(pathlib.Path(f"/proc/{worker}").exists())
+
+    def test_a_drained_node_starts_nothing(self):
+        node = self.daemon.call("GET", "nodes")[0]["name"]
+        self.daemon.call("POST", f"nodes/{node}:cordon")
+        one = self.daemon.submit(job("true"))
+        self.assertEqual(self.phase(one), "waiting")
+        self.daemon.call("POST", f"nodes/{node}:uncordon")
+        self.assertEqual(self.daemon.wait(one)["status"]["phase"], "succeeded")
+
+
+class Store(unittest.TestCase):
+    """The store's own troubles: each is a clear error, nothing is lost, and work goes on when the cause is gone."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-store-"))
+        self.daemon = Daemon(BUILD, self.folder, "--virtual-gpus", "2")
+        self.mounted = False
+
+    def tearDown(self):
+        self.daemon.stop()
+        if self.mounted:
+            subprocess.run(["umount", self.folder / "state"], check=False)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def small_disk(self):
+        (self.folder / "state").mkdir()
+        made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "muster-test", self.folder / "state"],
+                              capture_output=True, text=True)
+        if made.returncode:
+            self.skipTest(f"no small disk can be made here: {made.stderr.strip()}")
+        self.mounted = True
+
+    def test_a_full_disk_refuses_and_recovers(self):
+        self.small_disk()
+        self.daemon.start()
+        first = self.daemon.submit(job("true"))
+        self.daemon.wait(first)
+        filler = self.folder / "state" / "filler"
+        with open(filler, "wb", buffering=0) as file, self.assertRaises(OSError):
+            while True:
+                file.write(b"x" * 4096)
+        with self.assertRaises(Refused) as refusal:
+            for number in range(2000):
+                self.daemon.submit(job("true", name=f"n{number}" + "x" * 90))
+        self.assertEqual(refusal.exception.status, 503)
+        filler.unlink()
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                late = self.daemon.submit(job("exit 3", name="late"))
+                break
+            except Refused as error:
+                self.assertEqual(error.status, 503)
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.05)
+        self.assertEqual(self.daemon.wait(late)["status"]["termination"]["exit"]["exit_code"], 3)
+        self.assertEqual(self.daemon.wait(first)["status"]["phase"], "succeeded")
+
+    def test_a_damaged_journal_is_refused_and_its_intact_part_kept(self):
+        self.daemon.start()
+        kept = self.daemon.submit(job("true", name="kept"))
+        self.daemon.wait(kept)
+        self.daemon.stop()
+        self.daemon.start()
+        lost = self.daemon.submit(job("true", name="lost"))
+        self.daemon.wait(lost)
+        self.daemon.kill()
+        import sqlite3
+        with sqlite3.connect(self.folder / "state" / "journal.db") as db:
+            db.execute("update journal set body = x'00' where revision = (select max(revision) - 2 from journal)")
+        with self.assertRaises(RuntimeError) as refusal:
+            self.daemon.start()
+        self.assertIn("damaged at revision", str(refusal.exception))
+        repaired = subprocess.run([self.daemon.bin / "musterd", "--state", self.folder / "state", "repair"],
+                                  capture_output=True, text=True)
+        self.assertEqual(repaired.returncode, 0, repaired.stderr)
+        self.daemon.start()
+        self.assertEqual(self.daemon.wait(kept)["status"]["phase"], "succeeded")
+
+    def test_a_second_daemon_on_the_same_state_is_refused(self):
+        self.daemon.start()
+        second = Daemon(BUILD, self.folder)
+        second.socket = self.folder / "other.sock"
+        with self.assertRaises(RuntimeError) as refusal:
+            second.start()
+        self.assertIn("another musterd uses", str(refusal.exception))
+
+
+class CommandLine(Case):
+    def test_run_prints_the_output_and_ends_with_the_jobs_fate(self):
+        good = self.daemon.muster("run", "--gpus", "1", "--", "echo", "hello")
+        self.assertEqual((good.returncode, good.stdout), (0, "hello\n"))
+        self.assertEqual(self.daemon.muster("run", "--", "sh", "-c", "exit 4").returncode, 100)
+
+    def test_statuses_of_errors(self):
+        self.assertEqual(self.daemon.muster("describe", "nobody").returncode, 3)
+        self.assertEqual(self.daemon.muster("ps", "--socket", "/no/such/socket").returncode, 6)
+        self.assertEqual(self.daemon.muster("frobnicate").returncode, 2)
+        bad = self.path("bad.yaml")
+        bad.write_text("name: x\nqueue: default\ngpu: 1\ncommand: [x]\n")
+        refused = self.daemon.muster("submit", str(bad))
+        self.assertEqual(refused.returncode, 5)
+        self.assertIn("bad.yaml:3:1", refused.stderr)
+
+    def test_every_list_prints_json(self):
+        self.daemon.muster("run", "--name", "one", "--", "true")
+        for words in (["ps", "-a"], ["nodes"], ["gpus"], ["queue", "list"], ["events"], ["describe", "one"], ["why", "one"]):
+            got = self.daemon.muster(*words, "-o", "json")
+            self.assertEqual(got.returncode, 0, got.stderr)
+            json.loads(got.stdout)
+
+    def test_wait_tells_cancelled_from_failed_and_unfinished(self):
+        one = self.daemon.submit(job("sleep 600", name="long"))
+        self.assertEqual(self.daemon.muster("wait", "long", "--timeout", "50ms").returncode, 101)
+        self.assertEqual(self.daemon.muster("cancel", "long").returncode, 0)
+        self.assertEqual(self.daemon.muster("wait", one).returncode, 102)
+
+
+if __name__ == "__main__":
+    BUILD = sys.argv.pop(1)
+    unittest.main(verbosity=2)
