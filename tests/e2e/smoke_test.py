@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""smoke_test.py BUILD: scripts/up as a newcomer runs it, twice, and --stop, in a folder of its own."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BUILD = None
+
+
+class FirstFiveMinutes(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-smoke-"))
+        # Files of jobs lie beside their specs, so the specs are taken from a copy.
+        shutil.copytree(ROOT / "examples", self.folder / "tree" / "examples")
+        shutil.copytree(ROOT / "scripts", self.folder / "tree" / "scripts")
+        self.env = dict(os.environ, MUSTER_BIN=str(pathlib.Path(BUILD) / "bin"), MUSTER_STATE=str(self.folder / "state"),
+                        MUSTER_DAEMON=str(self.folder / "d.sock"), MUSTER_UP_SECONDS="3")
+
+    def tearDown(self):
+        for job in self.muster("ps").get("jobs", []):
+            subprocess.run([pathlib.Path(BUILD) / "bin" / "muster", "cancel", job["id"]], env=self.env, capture_output=True)
+        self.up("--stop")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def up(self, *words):
+        return subprocess.run([self.folder / "tree" / "scripts" / "up", *words], env=self.env, capture_output=True, text=True,
+                              timeout=120)
+
+    def muster(self, *words):
+        got = subprocess.run([pathlib.Path(BUILD) / "bin" / "muster", *words, "-o", "json"], env=self.env,
+                             capture_output=True, text=True, timeout=60)
+        return json.loads(got.stdout) if got.returncode == 0 else {}
+
+    def test_two_runs_of_up_make_one_shared_box(self):
+        first = self.up()
+        self.assertEqual(first.returncode, 0, first.stdout + first.stderr)
+        self.assertIn("muster why pretrain", first.stdout)
+        self.assertIn("virtual", first.stdout)
+        queues = {queue["name"]: queue for queue in self.muster("queue", "list")}
+        self.assertEqual({queues[name]["gpu_quota"] for name in ("ana", "ben", "chen")}, {2})
+        names = [job["name"] for job in self.muster("ps", "--all")["jobs"]]
+        self.assertEqual(names.count("pretrain"), 1)
+        self.assertEqual(sum(name.startswith("sweep[") for name in names), 6)
+        again = self.up()
+        self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
+        self.assertIn("serves already", again.stdout)
+        names = [job["name"] for job in self.muster("ps", "--all")["jobs"]]
+        self.assertEqual(names.count("pretrain"), 1)
+
+
+if __name__ == "__main__":
+    BUILD = sys.argv.pop(1)
+    unittest.main(verbosity=2)
