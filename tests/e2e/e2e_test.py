@@ -360,5 +360,5 @@ class CommandLine(Case):
 
 
 if __name__ == "__main__":
-    BUILD = sys.argv.pop(1)
+    BUILD = str(pathlib.Path(sys.argv.pop(1)).resolve())
     unittest.main(verbosity=2)

@@ -55,5 +55,5 @@ class FirstFiveMinutes(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    BUILD = sys.argv.pop(1)
+    BUILD = str(pathlib.Path(sys.argv.pop(1)).resolve())
     unittest.main(verbosity=2)
