@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <hwloc.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -167,6 +168,11 @@ Result<Host> ReadHost(const HostOptions& options) {
   }
   std::sort(host.nics.begin(), host.nics.end(),
             [](const model::Nic& a, const model::Nic& b) { return a.name < b.name; });
+  if (options.hwloc_xml.empty() && host.numa.size() == 1) {
+    // Memory that a virtual machine was given later is missing from its NUMA node's own count.
+    const auto all = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
+    host.memory_bytes = std::max(host.memory_bytes, all);
+  }
   return host;
 }
 

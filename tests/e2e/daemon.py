@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -38,6 +39,8 @@ class Daemon:
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.socket = self.folder / "d.sock"
+        memory = pathlib.Path("/dev/shm")
+        self.run = (memory if os.access(memory, os.W_OK) else self.folder) / f"{self.folder.name}-run"
         self.options = options
         self.process = None
 
@@ -47,7 +50,7 @@ class Daemon:
         ready, told = os.pipe()
         with open(self.folder / "musterd.log", "ab") as log:
             self.process = subprocess.Popen(
-                [str(self.bin / "musterd"), "--state", str(self.folder / "state"), "--socket", str(self.socket),
+                [str(self.bin / "musterd"), "--state", str(self.folder / "state"), "--socket", str(self.socket), "--run", str(self.run),
                  "--ready-fd", str(told), *self.options], stdout=log, stderr=log, pass_fds=[told])
         os.close(told)
         serves = os.read(ready, 1)  # a byte, or the end of the pipe when it is gone
@@ -69,6 +72,7 @@ class Daemon:
             return
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(timeout=60)
+        shutil.rmtree(self.run, ignore_errors=True)
 
     def connect(self, timeout=60):
         return UnixConnection(self.socket, timeout)

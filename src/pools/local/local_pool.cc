@@ -133,6 +133,10 @@ Result<std::unique_ptr<LocalPool>> LocalPool::Open(Options options, Clock& clock
 
 LocalPool::~LocalPool() {
   if (inotify_ >= 0) ::close(inotify_);
+  // The folder in memory goes when nothing of a launch is left in it.
+  if (!live_.empty() || ::rmdir(folders_.Spool().c_str()) != 0) return;
+  ::unlink((folders_.run + "/boot").c_str());
+  ::rmdir(folders_.run.c_str());
 }
 
 Result<std::vector<model::Node>> LocalPool::Discover() {

@@ -146,6 +146,8 @@ void AddEnvironment(const Launch& launch, const LocalMachine& machine, const Acc
   if (role.request.gpu.kind != model::GpuKind::kNone) {
     order.env["CUDA_VISIBLE_DEVICES"] = Devices(devices, machine);
     if (machine.virtual_gpus) order.env["MUSTER_GPUS_ARE_VIRTUAL"] = "1";
+  } else {
+    order.env["CUDA_VISIBLE_DEVICES"] = "";  // what it did not ask for it does not see
   }
   if (launch.array != 0) {
     order.env["MUSTER_ARRAY_ID"] = std::to_string(launch.array);
