@@ -21,6 +21,7 @@
 #include "net/http_server.h"
 #include "pools/local/local_pool.h"
 #include "pools/simulated/simulated_pool.h"
+#include "state/postgres_store.h"
 #include "state/sqlite_store.h"
 
 namespace {
@@ -31,6 +32,7 @@ using muster::Result;
 
 struct Options {
   std::string state;
+  std::string store;
   std::string socket;
   std::string config;
   std::int64_t virtual_gpus = 0;
@@ -132,7 +134,12 @@ Result<std::unique_ptr<muster::state::Store>> OpenStore(const Options& options) 
                         "cannot create " + options.state + ": " + error.message(),
                         "give a folder that you may write to with --state");
   }
-  return muster::state::OpenSqlite(options.state + "/journal.db");
+  if (options.store.empty()) return muster::state::OpenSqlite(options.state + "/journal.db");
+  for (const char* scheme : {"postgresql://", "postgres://"}) {
+    if (options.store.starts_with(scheme)) return muster::state::OpenPostgres(options.store);
+  }
+  return muster::Fail(ErrorCode::kUsage, "--store is no URL of a store that there is",
+                      "postgresql://user@host/database, or nothing for SQLite in --state");
 }
 
 int Repair(const Options& options) {
@@ -184,7 +191,8 @@ int Serve(const Options& options) {
   });
   if (!server) return Refuse(server.error());
   api.Attach(**server);
-  Say("ready: state in " + options.state + ", listening on " + options.socket);
+  Say("ready: state in " + options.state + ", journal in " + (*store)->Describe() +
+      ", listening on " + options.socket);
   if (options.ready_fd >= 0) ::close(static_cast<int>(options.ready_fd));
   int number = 0;
   do {
@@ -202,6 +210,9 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "musterd " MUSTER_VERSION);
   Options options;
   app.add_option("--state", options.state, "folder of the journal, logs and running workers");
+  app.add_option("--store", options.store,
+                 "keep the journal in PostgreSQL: postgresql://user@host/database (a password is "
+                 "best kept in ~/.pgpass)");
   app.add_option("--socket", options.socket, "Unix socket to listen on");
   app.add_option("--config", options.config, "cluster file with pools, topology and queues");
   app.add_option("--virtual-gpus", options.virtual_gpus, "pretend that this machine has N GPUs")
