@@ -16,17 +16,13 @@ void AddBigEndian(std::string& out, std::uint64_t number, int bytes) {
   }
 }
 
-// One line, and never the URL itself: libpq quotes one that it cannot read, password and all.
-std::string Plain(std::string text, const std::string& secret) {
-  for (auto at = text.find(secret); !secret.empty() && at != std::string::npos;
-       at = text.find(secret, at)) {
-    text.replace(at, secret.size(), "(URL)");
-  }
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  for (char& c : text) {
-    if (c == '\n' || c == '\t') c = ' ';
-  }
-  return text;
+// What follows the first line is advice for programmers.
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// Before there is a connection, libpq quotes what it cannot read of the URL: that may be a
+// password.
+std::string WithoutUrl(const std::string& text) {
+  return text.starts_with("connection to server") ? text : text.substr(0, text.find('"'));
 }
 
 // The cause decides who can help.
@@ -141,12 +137,12 @@ Result<std::unique_ptr<PgSession>> PgSession::Connect(const Libpq& api, const st
       new PgSession(api, api.connect(keywords.data(), values.data(), 1)));
   PgConnection* connection = session->connection_.get();
   if (connection == nullptr || api.status(connection) != kPgConnectionOk) {
-    return Fail(
-        ErrorCode::kUnavailable,
-        "the store cannot be reached: " +
-            Plain(connection == nullptr ? "out of memory" : api.error_message(connection), url),
-        "check the URL, that the server runs and that it lets this user in; a password "
-        "is best kept in ~/.pgpass");
+    return Fail(ErrorCode::kUnavailable,
+                "the store cannot be reached: " +
+                    FirstLine(WithoutUrl(connection == nullptr ? "out of memory"
+                                                               : api.error_message(connection))),
+                "check the URL, that the server runs and that it lets this user in; a password "
+                "is best kept in ~/.pgpass");
   }
   // Notices would go to standard error.
   api.set_notice_processor(
@@ -164,8 +160,7 @@ Result<PgRows> PgSession::Checked(PgResult* result) {
   const char* message = result == nullptr ? nullptr : api_.result_field(result, kPgFieldMessage);
   last_state_ = state == nullptr ? "" : state;
   if (message == nullptr) message = api_.error_message(connection_.get());
-  return tl::unexpected(
-      Explain(last_state_, "the store " + where_ + ": " + Plain(message, std::string())));
+  return tl::unexpected(Explain(last_state_, "the store " + where_ + ": " + FirstLine(message)));
 }
 
 Result<void> PgSession::Run(const std::string& script) {

@@ -231,8 +231,8 @@ TEST(PostgresLibraryTest, AnotherLibraryIsNotTakenForIt) {
 TEST(PostgresLibraryTest, AnErrorDoesNotTellThePassword) {
   const auto api = LoadLibpq();
   if (!api) GTEST_SKIP() << api.error().message;
-  for (const char* url :
-       {"postgresql://ana:secret@[::1/db", "postgresql://ana:secret@/db?host=/no"}) {
+  for (const char* url : {"postgresql://ana:secret@[::1/db", "postgresql://ana:secret%zz@/db",
+                          "postgresql://ana:secret@/db?host=/no"}) {
     const auto store = OpenPostgres(url);
     ASSERT_FALSE(store.has_value());
     EXPECT_EQ(store.error().code, ErrorCode::kUnavailable);
