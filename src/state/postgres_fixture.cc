@@ -1,9 +1,9 @@
 #include "state/postgres_fixture.h"
 
 #include <pwd.h>
-#include <stdlib.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 

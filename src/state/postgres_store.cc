@@ -4,67 +4,14 @@
 #include <optional>
 #include <utility>
 
+#include "state/postgres_schema.h"
 #include "state/postgres_session.h"
 
 namespace muster::state {
 namespace {
 
-constexpr std::int64_t kFormat = 1;
 constexpr std::size_t kPage = 4'096;  // records held in memory at a time while reading
 constexpr const char* kAppend = "append";
-
-// What comes from users is bytea, not text: no encoding can refuse it, and no change of a
-// collation can put an index out of order.
-constexpr const char* kSchema = R"(
-  create table muster.format(version bigint not null, writer bigint not null);
-  create table muster.journal(
-    revision bigint primary key, at_ms bigint not null, job bigint not null,
-    checksum bigint not null, body bytea not null);
-  create index journal_by_job on muster.journal(job, revision) where job != 0;
-  create table muster.snapshot(
-    revision bigint primary key, checksum bigint not null, body bytea not null);
-  create table muster.history(
-    job bigint primary key, name bytea not null, "user" bytea not null, queue bytea not null,
-    "end" bytea not null, submitted_ms bigint not null, ended_ms bigint not null,
-    body bytea not null);
-  create index history_by_name on muster.history(name, job);
-  create index history_by_user on muster.history("user", job);
-  create table muster.set_aside(
-    revision bigint, at_ms bigint, job bigint, checksum bigint, body bytea);
-  insert into muster.format values()";
-
-// A job that ended twice in one batch counts as it ended last.
-constexpr const char* kAppendSql = R"(
-  with written as (
-    insert into muster.journal(revision, at_ms, job, checksum, body)
-    select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bytea[]))
-  insert into muster.history
-  select distinct on (job) job, name, "user", queue, "end", submitted_ms, ended_ms, body
-  from unnest($6::bigint[], $7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[], $11::bigint[],
-              $12::bigint[], $13::bytea[]) with ordinality
-    as ended(job, name, "user", queue, "end", submitted_ms, ended_ms, body, place)
-  order by job, place desc
-  on conflict (job) do update set name = excluded.name, "user" = excluded."user",
-    queue = excluded.queue, "end" = excluded."end", submitted_ms = excluded.submitted_ms,
-    ended_ms = excluded.ended_ms, body = excluded.body)";
-
-// A stronger synchronous_commit than `on` is left as the administrator set it. The keepalives are
-// the server's: it must notice that our machine is gone, or the lock would stay taken for hours.
-constexpr const char* kSettings = R"(
-  set client_min_messages = error;
-  select set_config('synchronous_commit', 'on', false)
-    where current_setting('synchronous_commit') != 'remote_apply';
-  set tcp_keepalives_idle = 10;
-  set tcp_keepalives_interval = 5;
-  set tcp_keepalives_count = 3;
-)";
-
-// Waits a moment instead of only trying: the server may still be ending the session before ours,
-// of a daemon that was killed or of a connection that we closed ourselves.
-constexpr const char* kLock =
-    "set lock_timeout = '1s'; select pg_advisory_lock(x'6d7573746572'::bigint); "
-    "set lock_timeout = '10s'";
-constexpr const char* kLockNotAvailable = "55P03";
 
 class PostgresStore final : public Store {
  public:
@@ -136,7 +83,7 @@ Result<void> PostgresStore::MakeSchema() {
   auto room = Number("select (to_regnamespace('muster') is not null)::int::bigint");
   if (!room) return tl::unexpected(room.error());
   const std::string script = (*room != 0 ? "" : "create schema muster;") + std::string(kSchema) +
-                             std::to_string(kFormat) + ", 0)";
+                             std::to_string(kPostgresFormat) + ", 0)";
   return session_->Run(script);
 }
 
@@ -150,7 +97,7 @@ Result<void> PostgresStore::Open() {
   if (auto made = MakeSchema(); !made) return made;
   auto version = Number("select version from muster.format");
   if (!version) return tl::unexpected(version.error());
-  if (*version > kFormat) {
+  if (*version > kPostgresFormat) {
     return Fail(ErrorCode::kConflict, "the store " + where_ + " was written by a newer musterd",
                 "run that version");
   }
@@ -337,6 +284,7 @@ Result<std::vector<HistoryRow>> PostgresStore::History(const HistoryQuery& query
   auto found = Ask(sql, params);
   if (!found) return tl::unexpected(found.error());
   std::vector<HistoryRow> rows;
+  rows.reserve(static_cast<std::size_t>(found->count()));
   for (int i = 0; i < found->count(); ++i) {
     rows.push_back({static_cast<model::JobNumber>(found->Number(i, 0)), found->Bytes(i, 1),
                     found->Bytes(i, 2), found->Bytes(i, 3), found->Bytes(i, 4), found->Number(i, 5),
