@@ -90,9 +90,9 @@ Result<void> Controller::Recover() {
 }
 
 Result<void> Controller::ReadJournal() {
+  state_ = state::State();  // nothing is shown that was not written
   auto snapshot = ports_.store.LoadSnapshot();
   if (!snapshot) return tl::unexpected(snapshot.error());
-  state_ = state::State();
   if (!snapshot->body.empty()) {
     auto decoded = state::State::Decode(snapshot->body);
     if (!decoded) return tl::unexpected(decoded.error());

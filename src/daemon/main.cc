@@ -21,6 +21,7 @@
 #include "net/http_server.h"
 #include "pools/local/local_pool.h"
 #include "pools/simulated/simulated_pool.h"
+#include "state/postgres_store.h"
 #include "state/sqlite_store.h"
 
 namespace {
@@ -31,6 +32,7 @@ using muster::Result;
 
 struct Options {
   std::string state;
+  std::string store;
   std::string socket;
   std::string config;
   std::string run;
@@ -135,7 +137,12 @@ Result<std::unique_ptr<muster::state::Store>> OpenStore(const Options& options) 
                         "give a folder that you may write to with --state");
   }
   std::filesystem::permissions(options.state, static_cast<std::filesystem::perms>(0711), error);
-  return muster::state::OpenSqlite(options.state + "/journal.db");
+  if (options.store.empty()) return muster::state::OpenSqlite(options.state + "/journal.db");
+  for (const char* scheme : {"postgresql://", "postgres://"}) {
+    if (options.store.starts_with(scheme)) return muster::state::OpenPostgres(options.store);
+  }
+  return muster::Fail(ErrorCode::kUsage, "--store is no URL of a store that there is",
+                      "postgresql://user@host/database, or nothing for SQLite in --state");
 }
 
 int Repair(const Options& options) {
@@ -189,7 +196,8 @@ int Serve(const Options& options) {
   });
   if (!server) return Refuse(server.error());
   api.Attach(**server);
-  Say("ready: state in " + options.state + ", listening on " + options.socket);
+  Say("ready: state in " + options.state + ", journal in " + (*store)->Describe() +
+      ", listening on " + options.socket);
   if (options.ready_fd >= 0) {
     const int ready = static_cast<int>(options.ready_fd);
     if (::write(ready, "\n", 1) != 1) Say("whoever waits for the start has gone");
@@ -212,6 +220,9 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "musterd " MUSTER_VERSION);
   Options options;
   app.add_option("--state", options.state, "folder of the journal, logs and running workers");
+  app.add_option("--store", options.store,
+                 "keep the journal in PostgreSQL: postgresql://user@host/database (a password is "
+                 "best kept in ~/.pgpass)");
   app.add_option("--socket", options.socket, "Unix socket to listen on");
   app.add_option("--run", options.run,
                  "folder for locks and sockets of running workers, in memory");

@@ -1,7 +1,7 @@
+// What only a store in a file has to prove; the rest is in store_test.cc.
 #include "state/sqlite_store.h"
 
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -35,59 +35,9 @@ class SqliteStoreTest : public ::testing::Test {
     });
     return out;
   }
-  void Sql(const char* sql) {
-    sqlite3* db = nullptr;
-    ASSERT_EQ(sqlite3_open(path().c_str(), &db), SQLITE_OK);
-    ASSERT_EQ(sqlite3_exec(db, sql, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
-    sqlite3_close(db);
-  }
 
   std::string folder_;
 };
-
-TEST_F(SqliteStoreTest, WhatWasAppendedIsThereAfterReopening) {
-  {
-    auto store = OpenSqlite(path()).value();
-    ASSERT_TRUE(store->Append(Some(1, 5), {}));
-  }
-  auto store = OpenSqlite(path()).value();
-  EXPECT_EQ(Revisions(*store, {}), (std::vector<std::uint64_t>{1, 2, 3, 4, 5}));
-  EXPECT_EQ(Revisions(*store, {.after = 3}), (std::vector<std::uint64_t>{4, 5}));
-  EXPECT_EQ(Revisions(*store, {.job = 1}), (std::vector<std::uint64_t>{1, 4}));
-  EXPECT_EQ(Revisions(*store, {.limit = 2, .latest = true}), (std::vector<std::uint64_t>{4, 5}));
-}
-
-TEST_F(SqliteStoreTest, AppendIsAllOrNothing) {
-  auto store = OpenSqlite(path()).value();
-  ASSERT_TRUE(store->Append(Some(1, 2), {}));
-  auto clash = Some(3, 2);
-  clash.push_back({1, 0, 0, "again"});
-  EXPECT_FALSE(store->Append(clash, {}));
-  EXPECT_EQ(Revisions(*store, {}), (std::vector<std::uint64_t>{1, 2}));
-  EXPECT_TRUE(store->Append(Some(3, 1), {}));
-}
-
-TEST_F(SqliteStoreTest, ASecondDaemonIsRefused) {
-  auto store = OpenSqlite(path()).value();
-  auto second = OpenSqlite(path());
-  ASSERT_FALSE(second.has_value());
-  EXPECT_EQ(second.error().code, ErrorCode::kConflict);
-}
-
-TEST_F(SqliteStoreTest, ADamagedRecordIsFoundAndRepairKeepsWhatIsBeforeIt) {
-  {
-    auto store = OpenSqlite(path()).value();
-    ASSERT_TRUE(store->Append(Some(1, 5), {}));
-  }
-  Sql("update journal set body = 'forged' where revision = 4");
-  auto store = OpenSqlite(path()).value();
-  auto read = store->Read({}, [](const Record&) -> Result<void> { return {}; });
-  ASSERT_FALSE(read.has_value());
-  EXPECT_NE(read.error().message.find("revision 4"), std::string::npos);
-  EXPECT_EQ(store->Repair().value(), 2);
-  EXPECT_EQ(Revisions(*store, {}), (std::vector<std::uint64_t>{1, 2, 3}));
-  EXPECT_TRUE(store->Append(Some(4, 1), {}));
-}
 
 TEST_F(SqliteStoreTest, ATornLogTailLosesOnlyTheTornTransaction) {
   {
@@ -111,43 +61,6 @@ TEST_F(SqliteStoreTest, AFileThatIsNoDatabaseIsAClearError) {
   ASSERT_FALSE(store.has_value());
   EXPECT_EQ(store.error().code, ErrorCode::kConflict);
   EXPECT_NE(store.error().message.find(path()), std::string::npos);
-}
-
-TEST_F(SqliteStoreTest, HistoryIsFoundByNameUserAndQueue) {
-  auto store = OpenSqlite(path()).value();
-  std::vector<HistoryRow> rows = {{1, "a", "ana", "vision/x", "succeeded", 1, 10, "b1"},
-                                  {2, "b", "ben", "vision", "failed", 2, 20, "b2"},
-                                  {3, "a", "ben", "visionary", "succeeded", 3, 30, "b3"}};
-  ASSERT_TRUE(store->Append({}, rows));
-  const auto jobs = [&](const HistoryQuery& query) {
-    std::vector<model::JobNumber> out;
-    const auto found = store->History(query).value();
-    for (const auto& row : found) out.push_back(row.job);
-    return out;
-  };
-  EXPECT_EQ(jobs({}), (std::vector<model::JobNumber>{3, 2, 1}));
-  EXPECT_EQ(jobs({.name = "a"}), (std::vector<model::JobNumber>{3, 1}));
-  EXPECT_EQ(jobs({.user = "ben"}), (std::vector<model::JobNumber>{3, 2}));
-  EXPECT_EQ(jobs({.queue = "vision"}), (std::vector<model::JobNumber>{2, 1}));
-  EXPECT_EQ(jobs({.before = 3, .limit = 1}), (std::vector<model::JobNumber>{2}));
-}
-
-TEST_F(SqliteStoreTest, CompactionNeverPassesTheSnapshot) {
-  auto store = OpenSqlite(path()).value();
-  ASSERT_TRUE(store->Append(Some(1, 10), {}));
-  ASSERT_TRUE(store->Compact(8, 0));
-  EXPECT_EQ(Revisions(*store, {}).size(), 10U);
-  ASSERT_TRUE(store->SaveSnapshot({5, "the state"}, 0));
-  ASSERT_TRUE(store->Compact(8, 0));
-  EXPECT_EQ(Revisions(*store, {}), (std::vector<std::uint64_t>{6, 7, 8, 9, 10}));
-  EXPECT_EQ(store->LoadSnapshot().value().body, "the state");
-}
-
-TEST_F(SqliteStoreTest, ADamagedSnapshotIsNoticed) {
-  auto store = OpenSqlite(path()).value();
-  ASSERT_TRUE(store->SaveSnapshot({5, "the state"}, 0));
-  Sql("update snapshot set body = 'another'");
-  EXPECT_FALSE(store->LoadSnapshot().has_value());
 }
 
 }  // namespace
