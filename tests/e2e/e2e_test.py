@@ -18,6 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 from daemon import Daemon, Refused
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = None
 QUEUES = {"queues": [{"name": "ana", "quota": {"gpus": 2}}, {"name": "ben", "quota": {"gpus": 2}}]}
 
@@ -327,6 +328,41 @@ class Store(unittest.TestCase):
         with self.assertRaises(RuntimeError) as refusal:
             second.start()
         self.assertIn("another musterd uses", str(refusal.exception))
+
+
+class Frameworks(Case):
+    """Unmodified programs of others, as Debian ships them."""
+
+    def test_a_torch_program_trains_on_two_workers_as_one(self):
+        if subprocess.run(["/usr/bin/python3", "-c", "import torch"], capture_output=True).returncode:
+            self.skipTest("python3-torch is not installed")
+        program = ROOT / "examples" / "programs" / "torch_ddp.py"
+        one = self.daemon.submit(dict(job(""), workers=2, framework="torch", workdir=str(self.folder),
+                                      env={"OMP_NUM_THREADS": "1"}, command=["/usr/bin/python3", str(program)]))
+        got = self.daemon.wait(one, seconds=300)
+        self.assertEqual(got["status"]["phase"], "succeeded", self.daemon.muster("logs", one, "--err").stdout)
+        last = [self.out(one, worker).splitlines()[-1] for worker in range(2)]
+        self.assertEqual(last[0].split()[-1], last[1].split()[-1], last)
+
+    def test_mpirun_fills_the_places_of_the_gang(self):
+        if not shutil.which("mpirun"):
+            self.skipTest("openmpi-bin is not installed")
+        one = self.daemon.submit(job("exec mpirun --oversubscribe sh -c 'echo rank $OMPI_COMM_WORLD_RANK of "
+                                     "$OMPI_COMM_WORLD_SIZE'", workers=2, framework="mpi"))
+        got = self.daemon.wait(one, seconds=120)
+        self.assertEqual(got["status"]["phase"], "succeeded", self.daemon.muster("logs", one, "--err").stdout)
+        self.assertEqual(sorted(self.out(one).split("\n"))[1:], ["rank 0 of 2", "rank 1 of 2"])
+
+
+class Users(Case):
+    def test_a_worker_runs_as_whoever_submitted_it(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root runs workers of others")
+        self.folder.chmod(0o755)
+        got = subprocess.run([BUILD + "/bin/muster", "run", "--", "id", "-un"], user="nobody", group="nogroup",
+                             extra_groups=[], cwd="/", capture_output=True, text=True, timeout=60,
+                             env={"PATH": "/usr/bin:/bin", "MUSTER_DAEMON": str(self.daemon.socket)})
+        self.assertEqual((got.returncode, got.stdout), (0, "nobody\n"), got.stderr)
 
 
 class CommandLine(Case):
