@@ -1,5 +1,5 @@
 # One-word doors to the scripts; the build itself is CMake's.
-.PHONY: all build test fmt lint bench demo clean
+.PHONY: all build test swarm fmt lint bench demo clean
 
 all: build
 
@@ -8,6 +8,12 @@ build:
 
 test:
 	@scripts/test
+
+# Five thousand seeds of the controller under faults; MUSTER_SWARM_FROM and MUSTER_SWARM_SEEDS choose others.
+swarm:
+	@scripts/deps test
+	@cmake --preset clang >/dev/null && cmake --build build/clang --target swarm_test
+	@MUSTER_SWARM_SEEDS=$${MUSTER_SWARM_SEEDS:-5000} build/clang/bin/swarm_test
 
 fmt:
 	@scripts/deps test

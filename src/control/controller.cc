@@ -55,7 +55,7 @@ void Controller::Emit(model::EventBody body) {
 Result<void> Controller::Recover() {
   batch_.clear();
   history_.clear();
-  effects_.clear();
+  std::erase_if(effects_, [](const auto& effect) { return effect.kind != Effect::Kind::kForget; });
   starting_.clear();
   built_ = false;
   due_.clear();
@@ -64,6 +64,13 @@ Result<void> Controller::Recover() {
   unordered_.clear();
   refused_.clear();
   if (auto read = ReadJournal(); !read) return read;
+  // A write that was said to have failed may be there all the same; then its ends can be forgotten.
+  std::erase_if(effects_, [this](const Effect& effect) {
+    const auto* job = state_.Find(effect.key.job);
+    if (job == nullptr || effect.key.worker >= job->workers.size()) return false;
+    const auto& worker = job->workers[effect.key.worker];
+    return worker.launch == effect.key.launch && worker.Holds();
+  });
   // A clock that was ahead and has been set back must not make time stand still.
   last_ms_ = std::max(ports_.clock.WallMs(), state_.last_ms());
   wall_offset_ms_ = last_ms_ - ports_.clock.MonotonicNs() / 1'000'000;
@@ -80,7 +87,7 @@ Result<void> Controller::Recover() {
   state::Snapshot snapshot{state_.revision(), state_.Encode()};
   if (auto saved = ports_.store.SaveSnapshot(snapshot, 0); !saved) return saved;
   snapshot_at_ = built_at_ = snapshot.revision;
-  built_ms_ = recovered_ms_ = NowMs();
+  built_ms_ = NowMs();
   if (auto built = engine_.Build(state_, built_ms_); !built) return built;
   built_ = true;
   next_cycle_ms_ = 0;
@@ -134,7 +141,9 @@ Result<void> Controller::JoinNodes() {
   }
   std::vector<std::string> missing;
   for (const auto& [name, record] : state_.nodes()) {
-    if (record.up && !present.contains(name)) missing.push_back(name);
+    if (present.contains(name)) continue;
+    pool_of_node_[name] = record.node.pool;  // it may come back
+    if (record.up) missing.push_back(name);
   }
   for (const auto& name : missing) Emit(model::NodeWent{name, false, "no pool has it any more"});
   return {};
@@ -149,10 +158,11 @@ pools::Pool* Controller::PoolOf(const std::string& node) {
   return nullptr;
 }
 
-// First what runs, then what was reported meanwhile, and only then what time has done to it: a job
-// that ended in time while nobody looked has ended in time.
+// All launches are asked about before any is acted upon, because what became of one may start or
+// stop the others of its gang; then comes what was reported meanwhile, and only then what time has
+// done: a job that ended in time while nobody looked has ended in time.
 void Controller::AdoptAll() {
-  std::vector<std::pair<JobNumber, std::uint32_t>> held;
+  std::vector<std::pair<LaunchKey, Found>> held;
   std::vector<JobNumber> live;
   std::set<LaunchKey> known;
   for (const auto& [id, job] : state_.jobs()) {
@@ -160,8 +170,16 @@ void Controller::AdoptAll() {
     live.push_back(id);
     for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
       if (!job.workers[w].Holds()) continue;
-      held.emplace_back(id, w);
-      known.insert({id, w, job.workers[w].launch});
+      const LaunchKey key{id, w, job.workers[w].launch};
+      Found found = Found::kDied;
+      // Where its node has another name now, or none, it may still run: every pool is asked.
+      pools::Pool* own = PoolOf(job.workers[w].node);
+      for (auto* pool : ports_.pools) {
+        if (found == Found::kDied && (own == nullptr || own == pool)) found = pool->Adopt(key);
+      }
+      if (found == Found::kAlive || found == Found::kEnded) ordered_.emplace(key, NowMs());
+      held.emplace_back(key, found);
+      known.insert(key);
     }
   }
   for (auto* pool : ports_.pools) {
@@ -170,10 +188,7 @@ void Controller::AdoptAll() {
       if (!known.contains(key)) pool->Kill(key);
     }
   }
-  for (const auto& [id, worker] : held) {
-    const auto* job = state_.Find(id);
-    if (job != nullptr && !job->ending && job->workers[worker].Holds()) AdoptWorker(*job, worker);
-  }
+  for (const auto& [key, found] : held) TakeUp(key, found);
   for (auto* pool : ports_.pools) {
     const auto events = pool->Poll();
     for (const auto& event : events) Handle(event);
@@ -181,32 +196,23 @@ void Controller::AdoptAll() {
   for (const auto id : live) CheckJob(id);
 }
 
-void Controller::AdoptWorker(const JobRecord& job, std::uint32_t worker) {
-  const auto& record = job.workers[worker];
-  const LaunchKey key{job.id, worker, record.launch};
-  Found found = Found::kDied;
-  if (pools::Pool* pool = PoolOf(record.node)) {
-    found = pool->Adopt(key);
-  } else {
-    // Its node has another name now, or none: it may still run.
-    for (auto* other : ports_.pools) {
-      if (found == Found::kDied) found = other->Adopt(key);
-    }
-  }
+void Controller::TakeUp(const LaunchKey& key, Found found) {
+  const auto* job = state_.Find(key.job);
+  if (job == nullptr || job->ending) return;
+  const auto& record = job->workers[key.worker];
+  if (record.launch != key.launch || !record.Holds()) return;
   const bool leaving = record.phase == WorkerPhase::kLeaving;
   switch (found) {
     case Found::kAlive:
-      ordered_.insert(key);
       if (leaving) effects_.push_back({Effect::Kind::kStop, key, record.node});
-      if (!leaving && !engine_.HasPlace(job.id, worker) && job.stopping == StopWhy::kNone) {
-        StopJob(job.id, StopWhy::kRequeued, "musterd: its place is gone");
+      if (!leaving && !engine_.HasPlace(key.job, key.worker) && job->stopping == StopWhy::kNone) {
+        StopJob(key.job, StopWhy::kRequeued, "musterd: its place is gone");
       }
       return;
     case Found::kEnded:
-      ordered_.insert(key);
       return;
     case Found::kNeverStarted:
-      if (record.phase == WorkerPhase::kPlaced) return Start(job.id);
+      if (record.phase == WorkerPhase::kPlaced) return Start(key.job);
       break;
     case Found::kDied:
       break;
@@ -264,7 +270,8 @@ void Controller::Release() {
         if (job == nullptr || job->ending || effect.key.worker >= job->workers.size()) break;
         const auto& worker = job->workers[effect.key.worker];
         if (worker.launch != effect.key.launch || worker.phase != WorkerPhase::kPlaced) break;
-        ordered_.insert(effect.key);
+        ordered_.emplace(effect.key, NowMs());
+        Arm(NowMs() + settings_.start_timeout_ms, effect.key.job);
         pool->Start(LaunchOf(effect.key));
         break;
       }

@@ -115,7 +115,7 @@ class Controller {
   Result<void> ReadJournal();
   Result<void> JoinNodes();
   void AdoptAll();
-  void AdoptWorker(const state::JobRecord& job, std::uint32_t worker);
+  void TakeUp(const pools::LaunchKey& key, pools::Found found);
 
   void Handle(const pools::PoolEvent& event);
   void HandleEnd(const pools::LaunchKey& key, const model::ExitFacts& exit);
@@ -148,8 +148,9 @@ class Controller {
   std::vector<state::Record> batch_;
   std::vector<state::HistoryRow> history_;
   std::vector<Effect> effects_;
-  // Launches that a pool was told of, or was found to have: only these have an end to report.
-  std::set<pools::LaunchKey> ordered_;
+  // Launches that a pool was told of, or was found to have, and since when: only these have an end
+  // to report.
+  std::map<pools::LaunchKey, std::int64_t> ordered_;
   std::vector<pools::LaunchKey> unordered_;  // told to go before any pool heard of them
   std::deque<JobNumber> refused_;            // followers whose condition cannot come true any more
   bool refusing_ = false;
@@ -162,7 +163,6 @@ class Controller {
   std::int64_t wall_offset_ms_ = 0;
   std::int64_t last_ms_ = 0;
   std::int64_t use_folded_ms_ = 0;
-  std::int64_t recovered_ms_ = 0;
   std::uint64_t snapshot_at_ = 0;
   std::uint64_t built_at_ = 0;
   std::int64_t built_ms_ = 0;

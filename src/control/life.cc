@@ -22,6 +22,37 @@ model::ExitFacts Done() {
   return exit;
 }
 
+// How far the workers are that do the work; services only serve them.
+struct Progress {
+  bool working = false;     // one of them holds a place
+  bool unfinished = false;  // one was told to leave before it was done, and the job needs it
+  bool succeeded = false;   // one of them has
+};
+
+Progress Look(const JobRecord& job) {
+  const auto roles = WorkerRoles(*job.spec);
+  const auto& all = job.spec->roles;
+  const bool served = !std::all_of(all.begin(), all.end(), IsService);
+  Progress progress;
+  if (FirstWorkerDecides(*job.spec) && !job.workers.empty() &&
+      job.workers[0].phase == WorkerPhase::kSucceeded) {
+    progress.succeeded = true;
+    return progress;
+  }
+  // A job that was scaled down has records of workers that its spec no longer has.
+  const auto count = std::min(roles.size(), job.workers.size());
+  for (std::size_t w = 0; w < count; ++w) {
+    if (served && IsService(all[static_cast<std::size_t>(roles[w])])) continue;
+    const auto& worker = job.workers[w];
+    progress.working |= worker.Holds();
+    progress.succeeded |= worker.phase == WorkerPhase::kSucceeded;
+    progress.unfinished |= worker.phase == WorkerPhase::kWaiting &&
+                           worker.why != model::StopWhy::kNone &&
+                           worker.why != model::StopWhy::kShrunk;
+  }
+  return progress;
+}
+
 bool Applies(const state::WorkerRecord& worker, std::uint32_t launch) {
   return worker.launch == launch && worker.Holds();
 }
@@ -82,6 +113,7 @@ void Controller::HandleEnd(const LaunchKey& key, const model::ExitFacts& exit) {
     return;
   }
   ordered_.erase(key);
+  starting_.erase(key);
   Emit(model::WorkerEnded{key.job, key.worker, key.launch, exit});
   effects_.push_back({Effect::Kind::kForget, key, node});
   AfterExit(key.job, key.worker, exit);
@@ -101,18 +133,18 @@ void Controller::AfterExit(JobNumber id, std::uint32_t worker, const model::Exit
     return;
   }
   if (phase == WorkerPhase::kFailed) return FailGang(id, worker, exit);
-  if (phase == WorkerPhase::kSucceeded) {
-    const auto roles = WorkerRoles(*job.spec);
-    const bool decides = FirstWorkerDecides(*job.spec) && worker == 0;
-    bool working = false;
-    for (std::uint32_t w = 0; w < job.workers.size() && w < roles.size() && !decides; ++w) {
-      const bool service = IsService(job.spec->roles[static_cast<std::size_t>(roles[w])]);
-      working |= job.workers[w].Holds() && !service;
-    }
-    if (!working) {
-      if (!job.Holds()) return EndJob(id, End::kSucceeded, StopWhy::kNone, worker, exit);
-      return StopJob(id, StopWhy::kMemberDone, "");
-    }
+  const auto progress = Look(job);
+  const auto why = job.workers[worker].why;
+  if (progress.succeeded && !progress.working) {
+    // Where some were done when others had to leave, what is left cannot go on: all begin anew.
+    const bool done = !progress.unfinished;
+    if (job.Holds()) return StopJob(id, done ? StopWhy::kMemberDone : StopWhy::kRegrouped, "");
+    if (!done) return Emit(model::JobRequeued{id, why, false, 0});
+    return EndJob(id, End::kSucceeded, StopWhy::kNone, worker,
+                  phase == WorkerPhase::kSucceeded ? exit : Done());
+  }
+  if (!job.Holds() && job.Count(WorkerPhase::kSucceeded) > 0) {  // only services were done
+    return Emit(model::JobRequeued{id, why, false, 0});
   }
   // A rigid gang that lost a member to the scheduler starts anew once all have left.
   if (NeedsRegroup(*job.spec)) Start(id);
@@ -139,15 +171,14 @@ void Controller::Settle(JobNumber id, std::uint32_t worker, const model::ExitFac
       }
       return FailGang(id, worker, exit);
     }
-    default:
-      // Suspended, requeued, never started: it waits again, unless it was done first.
-      if (job.Count(WorkerPhase::kSucceeded) > 0 &&
-          std::none_of(job.workers.begin(), job.workers.end(), [](const auto& w) {
-            return w.launch > 0 && w.phase != WorkerPhase::kSucceeded;
-          })) {
-        return EndJob(id, End::kSucceeded, StopWhy::kNone, worker, exit);
+    default: {
+      const auto progress = Look(job);
+      if (progress.succeeded && !progress.unfinished) {  // it was done before it could be stopped
+        return EndJob(id, End::kSucceeded, StopWhy::kNone, worker, Done());
       }
+      // Suspended, requeued, never started: it waits again.
       return Emit(model::JobRequeued{id, job.stopping, false, 0});
+    }
   }
 }
 
@@ -263,8 +294,9 @@ void Controller::CheckJob(JobNumber id) {
   for (std::uint32_t w = 0; w < job->workers.size(); ++w) {
     const auto& worker = job->workers[w];
     const LaunchKey key{id, w, worker.launch};
-    if (worker.phase == WorkerPhase::kPlaced && ordered_.contains(key)) {
-      const auto end = std::max(worker.placed_ms, recovered_ms_) + settings_.start_timeout_ms;
+    const auto ordered = ordered_.find(key);
+    if (worker.phase == WorkerPhase::kPlaced && ordered != ordered_.end()) {
+      const auto end = ordered->second + settings_.start_timeout_ms;
       if (end <= now) return StopJob(id, StopWhy::kNeverStarted, "");
       Arm(end, id);
     }

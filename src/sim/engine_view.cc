@@ -114,7 +114,7 @@ std::int64_t EngineView::TasksOf(JobNumber array) const {
 void EngineView::Sync(const JobRecord& job, std::int64_t now_ms) {
   const bool barred = job.ending.has_value() || BarOf(job, now_ms) != Bar::kNone;
   const bool holds = job.Holds();
-  const bool ends = holds && job.Count(WorkerPhase::kSucceeded) > 0;  // grows no more
+  const bool ends = job.Count(WorkerPhase::kSucceeded) > 0;  // grows no more
   const auto known = ids_.find(job.id);
   if (known == ids_.end()) {
     if (job.ending || (barred && !holds)) {

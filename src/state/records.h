@@ -29,7 +29,7 @@ std::string_view Name(WorkerPhase phase);
 
 struct WorkerRecord {
   WorkerPhase phase = WorkerPhase::kWaiting;
-  model::StopWhy why = model::StopWhy::kNone;  // while it is leaving
+  model::StopWhy why = model::StopWhy::kNone;  // it leaves, or left in this attempt
   std::uint32_t launch = 0;                    // the latest start; 0: never started
   std::string node;
   std::uint64_t devices = 0;

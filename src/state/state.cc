@@ -182,6 +182,10 @@ struct State::Folder {
         if (job.generation > 0) ++job.restarts;
         ++job.generation;
       }
+      // Why others left before was a matter of the last attempt.
+      if (!job.Holds()) {
+        for (auto& waiting : job.workers) waiting.why = StopWhy::kNone;
+      }
       job.paused = false;
       worker = WorkerRecord{};
       worker.phase = WorkerPhase::kPlaced;
