@@ -124,8 +124,9 @@ void Controller::AfterExit(JobNumber id, std::uint32_t worker, const model::Exit
   const auto phase = job.workers[worker].phase;
   if (sim::KeepsPlace(state_, job, worker)) {
     // It keeps its place; with the last of them gone all start together.
-    Emit(model::WorkerPlaced{id, worker, job.workers[worker].launch + 1, job.workers[worker].node,
-                             job.workers[worker].devices, model::ActionKind::kStart});
+    const auto& kept = job.workers[worker];
+    Emit(model::WorkerPlaced{id, worker, kept.launch + 1, kept.node, kept.devices,
+                             model::ActionKind::kStart, true});
     return Start(id);
   }
   if (job.stopping != StopWhy::kNone) {

@@ -144,6 +144,7 @@ struct WorkerPlaced {
   std::string node;
   std::uint64_t devices = 0;
   ActionKind action = ActionKind::kStart;
+  bool again = false;  // on the place it kept while its gang was formed anew: no decision
 };
 struct WorkerLeaving {
   JobNumber job = 0;

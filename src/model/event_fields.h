@@ -75,7 +75,7 @@ void Fields(V& v, CycleRan& e) {
 template <typename V>
 void Fields(V& v, WorkerPlaced& e) {
   v("job", e.job)("worker", e.worker)("launch", e.launch)("node", e.node)("devices", e.devices)(
-      "action", e.action);
+      "action", e.action)("again", e.again);
 }
 template <typename V>
 void Fields(V& v, WorkerLeaving& e) {

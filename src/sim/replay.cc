@@ -38,9 +38,7 @@ std::deque<std::string> Decisions(const EngineView& view, const model::Plan& pla
 
 std::string Recorded(const Event& event, const state::State& before) {
   if (const auto* placed = std::get_if<model::WorkerPlaced>(&event.body)) {
-    const auto* job = before.Find(placed->job);
-    // Back on the place it kept while its gang was formed anew: not the engine's doing.
-    if (placed->worker < job->workers.size() && KeepsPlace(before, *job, placed->worker)) return "";
+    if (placed->again) return "";
     return Decision(Name(placed->action), placed->job, placed->worker, placed->node,
                     placed->devices, 0);
   }
