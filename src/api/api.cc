@@ -100,17 +100,17 @@ struct Api::Impl {
   std::string version;
   net::HttpServer* server = nullptr;
 
-  void Submit(Call call);
-  void Jobs(Call call);
-  void Job(Call call);
-  void Act(Call call);
-  void Nodes(Call call);
-  void Queues(Call call);
-  void Events(Call call);
-  void Export(Call call);
+  void Submit(const Call& call);
+  void Jobs(const Call& call);
+  void Job(const Call& call);
+  void Act(const Call& call);
+  void Nodes(const Call& call);
+  void Queues(const Call& call);
+  void Events(const Call& call);
+  void Export(const Call& call);
 
   // Reads on the controller's thread; what it builds is the answer.
-  void Read(Call call, std::function<Result<DocNode>(Controller&)> read) {
+  void Read(const Call& call, std::function<Result<DocNode>(Controller&)> read) {
     service.Run([call, read = std::move(read)](Controller& control) -> Service::Answer {
       auto node = read(control);
       if (node) {
@@ -122,7 +122,7 @@ struct Api::Impl {
     });
   }
   // Changes something: answered once that is in the journal.
-  void Change(Call call, int status, std::function<Result<DocNode>(Controller&)> change) {
+  void Change(const Call& call, int status, std::function<Result<DocNode>(Controller&)> change) {
     service.Run([call, status, change = std::move(change)](Controller& control) -> Service::Answer {
       auto node = std::make_shared<Result<DocNode>>(change(control));
       return [call, status, node](const Result<void>& written) {
@@ -172,7 +172,7 @@ void Api::Handle(net::Request request, std::shared_ptr<net::Exchange> exchange) 
               "nouns: jobs, nodes, gpus, queues, events, version"});
 }
 
-void Api::Impl::Submit(Call call) {
+void Api::Impl::Submit(const Call& call) {
   auto decoded = model::DecodeSpec(call.request->body);
   if (decoded.problems.HasErrors()) {
     return ReplyError(*call.exchange, model::ToError(decoded.problems));
@@ -220,7 +220,7 @@ void Api::Impl::Submit(Call call) {
          });
 }
 
-void Api::Impl::Jobs(Call call) {
+void Api::Impl::Jobs(const Call& call) {
   Read(call, [call](Controller& control) -> Result<DocNode> {
     const std::string queue = call.Text("queue"), user = call.Text("user");
     const auto limit =
@@ -292,7 +292,7 @@ Result<DocNode> EventsOf(Controller& control, const state::RecordQuery& query) {
 
 }  // namespace
 
-void Api::Impl::Job(Call call) {
+void Api::Impl::Job(const Call& call) {
   const std::string what = call.words.size() > 2 ? call.words[2] : "";
   if (what == "logs") return StreamLogs(service, server, call);
   Read(call, [call, what](Controller& control) -> Result<DocNode> {
@@ -327,7 +327,7 @@ void Api::Impl::Job(Call call) {
   });
 }
 
-void Api::Impl::Act(Call call) {
+void Api::Impl::Act(const Call& call) {
   const auto colon = call.words[1].rfind(':');
   const std::string word = call.words[1].substr(0, colon);
   const std::string verb = colon == std::string::npos ? "" : call.words[1].substr(colon + 1);
@@ -366,7 +366,7 @@ void Api::Impl::Act(Call call) {
   });
 }
 
-void Api::Impl::Nodes(Call call) {
+void Api::Impl::Nodes(const Call& call) {
   if (call.request->method == "GET") {
     return Read(call, [](Controller& c) -> Result<DocNode> { return control::NodesView(c); });
   }
@@ -391,7 +391,7 @@ void Api::Impl::Nodes(Call call) {
   });
 }
 
-void Api::Impl::Queues(Call call) {
+void Api::Impl::Queues(const Call& call) {
   if (call.request->method == "GET") {
     return Read(call, [](Controller& c) -> Result<DocNode> { return control::QueuesView(c); });
   }
@@ -415,7 +415,7 @@ void Api::Impl::Queues(Call call) {
          });
 }
 
-void Api::Impl::Events(Call call) {
+void Api::Impl::Events(const Call& call) {
   Read(call, [call](Controller& control) -> Result<DocNode> {
     state::RecordQuery query;
     query.after = static_cast<std::uint64_t>(call.Number("since", 0));
@@ -432,7 +432,7 @@ void Api::Impl::Events(Call call) {
 }
 
 // Everything the engine saw since its cluster was built: the state then, and the records since.
-void Api::Impl::Export(Call call) {
+void Api::Impl::Export(const Call& call) {
   service.Run([call](Controller& control) -> Service::Answer {
     auto bytes = control.Export();
     if (!bytes) {

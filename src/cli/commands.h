@@ -7,7 +7,7 @@
 
 #include <memory>
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): the parser's own
 class App;
 }
 

@@ -262,7 +262,9 @@ int Act(Session& session, const std::vector<std::string>& jobs, const std::strin
         const client::Client::Query& query) {
   int status = 0;
   for (const auto& job : jobs) {
-    const auto answer = session.client().Post("jobs/" + job + ":" + verb, query, "");
+    std::string path = "jobs/";
+    path.append(job).append(":").append(verb);
+    const auto answer = session.client().Post(path, query, "");
     const int shown = session.Show(answer, [&](const Json& got) {
       std::cout << "job " << got.value("id", "") << " " << got.value("name", "")
                 << (got.contains("phase") ? ": " + got.value("phase", "") : "") << '\n';

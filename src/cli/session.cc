@@ -86,6 +86,7 @@ int Session::Show(const Result<std::string>& answer,
 void PrintTable(const std::vector<std::string>& head,
                 const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> widths;
+  widths.reserve(head.size());
   for (const auto& cell : head) widths.push_back(cell.size());
   for (const auto& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());

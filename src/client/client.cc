@@ -54,7 +54,7 @@ std::string DefaultSocket() {
   }
   const passwd* account = ::getpwuid(::geteuid());
   const std::string home = account == nullptr ? "/" : account->pw_dir;
-  const std::string own = home + "/.muster/musterd.sock";
+  std::string own = home + "/.muster/musterd.sock";
   if (::geteuid() != 0 && ::access(own.c_str(), F_OK) == 0) return own;
   return "/run/muster/musterd.sock";
 }

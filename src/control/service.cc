@@ -69,14 +69,14 @@ void Service::Loop() {
       work.swap(inbox_);
       stop = stop_;
     }
-    TurnOnce(std::move(work));
+    TurnOnce(work);
     if (!stop) continue;
     if (auto finished = controller_.Finish(); !finished) log_(Describe(finished.error()));
     return;
   }
 }
 
-void Service::TurnOnce(std::vector<Work> work) {
+void Service::TurnOnce(const std::vector<Work>& work) {
   const auto now_ms = clock_.MonotonicNs() / 1'000'000;
   if (!healthy_ && now_ms >= retry_ms_) {
     healthy_ = controller_.Recover();
@@ -84,7 +84,7 @@ void Service::TurnOnce(std::vector<Work> work) {
     if (healthy_) log_("the store can be written again");
   }
   std::vector<Answer> answers;
-  for (auto& item : work) {
+  for (const auto& item : work) {
     if (auto answer = item(controller_)) answers.push_back(std::move(answer));
   }
   if (healthy_) {

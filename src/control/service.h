@@ -40,7 +40,7 @@ class Service {
  private:
   void Loop();
   void Wait();
-  void TurnOnce(std::vector<Work> work);
+  void TurnOnce(const std::vector<Work>& work);
 
   Controller& controller_;
   Clock& clock_;

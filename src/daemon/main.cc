@@ -1,10 +1,10 @@
 // `musterd`: wires clock, store, pools, controller and API together, and nothing else.
 #include <pwd.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <filesystem>
 #include <iostream>
 #include <memory>

@@ -230,7 +230,7 @@ struct State::Folder {
     Tracked(job, [&] {
       WorkerRecord& worker = Worker(job, e.worker);
       const bool left =
-          worker.phase == WorkerPhase::kLeaving && !(e.exit.Succeeded() && !e.exit.stopped);
+          worker.phase == WorkerPhase::kLeaving && (!e.exit.Succeeded() || e.exit.stopped);
       worker.exit = e.exit;
       worker.phase = left                 ? WorkerPhase::kWaiting
                      : e.exit.Succeeded() ? WorkerPhase::kSucceeded

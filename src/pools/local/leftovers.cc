@@ -1,9 +1,9 @@
 #include "pools/local/leftovers.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <charconv>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>

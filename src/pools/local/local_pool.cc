@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
@@ -13,6 +12,7 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -89,7 +89,9 @@ std::string RunFolder(const std::string& state_dir) {
     struct statfs facts {};
     if (::access(parent.c_str(), W_OK) != 0 || ::statfs(parent.c_str(), &facts) != 0) continue;
     if (facts.f_type != TMPFS_MAGIC) continue;
-    const std::string folder = parent + "/" + name;
+    std::string folder = parent;
+    folder += "/";
+    folder += name;
     struct stat owner {};
     // Where everybody may write, somebody else may have been there first.
     const bool there = ::mkdir(folder.c_str(), 0711) == 0 || errno == EEXIST;
