@@ -28,6 +28,7 @@ bench:
 	@scripts/deps bench
 	@bash -c '. scripts/lib.sh && build release'
 	@bench/run engine
+	@bench/run control
 
 demo:
 	@scripts/up
