@@ -81,11 +81,13 @@ class Daemon:
         """The answer as a value; Refused for a status that says no; OSError or HTTPException when it is not there."""
         link = connection or self.connect()
         data = body if body is None or isinstance(body, str) else json.dumps(body)
-        link.request(method, "/api/v1/" + path, data, headers or {})
-        answer = link.getresponse()
-        text = answer.read().decode()
-        if connection is None:
-            link.close()
+        try:
+            link.request(method, "/api/v1/" + path, data, headers or {})
+            answer = link.getresponse()
+            text = answer.read().decode()
+        finally:
+            if connection is None:
+                link.close()
         if answer.status >= 300:
             raise Refused(answer.status, text)
         return json.loads(text)

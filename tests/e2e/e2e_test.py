@@ -243,6 +243,25 @@ class Faults(Case):
         self.assertEqual(self.daemon.wait(one)["status"]["phase"], "succeeded")
         self.assertFalse(pathlib.Path(f"/proc/{worker}").exists())
 
+    def test_a_full_process_table_delays_jobs_and_fails_none(self):
+        table = pathlib.Path(f"/sys/fs/cgroup/pids/muster-e2e-{os.getpid()}")
+        try:
+            table.mkdir()
+        except OSError as error:
+            self.skipTest(f"the number of processes cannot be bounded here: {error}")
+        try:
+            (table / "cgroup.procs").write_text(str(self.daemon.process.pid))
+            (table / "pids.max").write_text((table / "pids.current").read_text())
+            one = self.daemon.submit(job("exit 6"))
+            self.until(lambda: any(e["kind"] == "worker-ended" and e["facts"]["exit"]["lost"]
+                                   for e in self.daemon.call("GET", f"jobs/{one}/events")["events"]))
+            (table / "pids.max").write_text("max")
+            self.assertEqual(self.daemon.wait(one)["status"]["termination"]["exit"]["exit_code"], 6)
+        finally:
+            self.daemon.stop()
+            self.until(lambda: not (table / "cgroup.procs").read_text().split())
+            table.rmdir()
+
     def test_a_drained_node_starts_nothing(self):
         node = self.daemon.call("GET", "nodes")[0]["name"]
         self.daemon.call("POST", f"nodes/{node}:cordon")
@@ -299,6 +318,20 @@ class Store(unittest.TestCase):
                 time.sleep(0.05)
         self.assertEqual(self.daemon.wait(late)["status"]["termination"]["exit"]["exit_code"], 3)
         self.assertEqual(self.daemon.wait(first)["status"]["phase"], "succeeded")
+
+    def test_a_read_only_store_is_refused_and_taken_up_when_it_is_writable(self):
+        self.small_disk()
+        self.daemon.start()
+        first = self.daemon.submit(job("exit 4"))
+        self.daemon.wait(first)
+        self.daemon.stop()
+        subprocess.run(["mount", "-o", "remount,ro", self.folder / "state"], check=True)
+        with self.assertRaises(RuntimeError) as refusal:
+            self.daemon.start()
+        self.assertIn("Read-only file system", str(refusal.exception))
+        subprocess.run(["mount", "-o", "remount,rw", self.folder / "state"], check=True)
+        self.daemon.start()
+        self.assertEqual(self.daemon.wait(first)["status"]["termination"]["exit"]["exit_code"], 4)
 
     def test_a_damaged_journal_is_refused_and_its_intact_part_kept(self):
         self.daemon.start()
