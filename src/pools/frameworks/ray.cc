@@ -31,7 +31,12 @@ for signal in TERM INT HUP USR1 USR2; do
   # shellcheck disable=SC2064
   trap "caught=$signal; pass $signal" "$signal"
 done
-trap '[ -z "$ray" ] || { kill "$ray" 2>/dev/null; wait "$ray" 2>/dev/null; }' EXIT
+# Told again each second until it is gone: a signal that comes before it runs is lost.
+end_ray() {
+  (while kill "$ray" 2>/dev/null; do sleep 1; done) &
+  wait "$ray" 2>/dev/null
+}
+trap '[ -z "$ray" ] || end_ray' EXIT
 env -u RAY_ADDRESS ray start --head --node-ip-address="$address" --port="$port" \
   --ray-client-server-port="$client" --num-cpus="$cpus" --num-gpus="$gpus" \
   --include-dashboard=false --disable-usage-stats --block >&2 &
