@@ -105,7 +105,7 @@ Result<void> Cgroup::MakeV1(const std::string& base, const LaunchOrder& order) {
     if (auto made = MakeFolder(parent, folder); !made) return made;
     folders_.push_back(folder);
     for (const auto& [file, value] : settings) {
-      if (auto set = Set(folder + "/" + file, value); !set) return set;
+      if (auto set = Set(fmt::format("{}/{}", folder, file), value); !set) return set;
     }
     return {};
   };
@@ -153,7 +153,7 @@ Result<void> Cgroup::MakeV2(const std::string& base, const LaunchOrder& order) {
   if (auto made = MakeFolder(parent, folder); !made) return made;
   folders_.push_back(folder);
   for (const auto& [file, value] : settings) {
-    const auto path = folder + "/" + file;
+    const auto path = fmt::format("{}/{}", folder, file);
     if (access(path.c_str(), F_OK) != 0) {
       // The controllers are not handed down yet.
       for (const auto& above : {base, parent}) {

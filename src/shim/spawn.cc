@@ -38,7 +38,7 @@ struct Image {
     command.push_back(nullptr);
     pairs.reserve(order.env.size());
     for (const auto& [name, value] : order.env) {
-      variables.push_back(pairs.emplace_back(name + "=" + value).data());
+      variables.push_back(pairs.emplace_back(fmt::format("{}={}", name, value)).data());
     }
     variables.push_back(nullptr);
   }
