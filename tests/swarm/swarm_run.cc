@@ -26,11 +26,7 @@ std::int64_t CountGpus(const std::vector<model::Node>& nodes) {
 }  // namespace
 
 SwarmRun::SwarmRun(std::uint64_t seed)
-    : random_(seed * 31 + 7),
-      seed_(seed),
-      nodes_(NodesOf(seed)),
-      store_(story_),
-      pool_(story_, seed, nodes_) {
+    : random_(seed * 31 + 7), nodes_(NodesOf(seed)), store_(story_), pool_(story_, seed, nodes_) {
   queues_ = DrawQueues(random_, CountGpus(nodes_));
   settings_.version = "swarm";
   settings_.snapshot_every = static_cast<std::uint64_t>(random_.Between(20, 400));

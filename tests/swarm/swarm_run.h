@@ -57,7 +57,6 @@ class SwarmRun {
 
   Story story_;
   Random random_;
-  std::uint64_t seed_;
   std::vector<model::Node> nodes_;
   std::vector<model::Queue> queues_;
   SwarmStore store_;
