@@ -302,18 +302,15 @@ pools::Launch Controller::LaunchOf(const LaunchKey& key) const {
   launch.generation = job.generation;
   launch.array = job.array;
   launch.array_index = job.array_index;
-  const bool dense = NeedsRegroup(*job.spec);
   for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
     const auto& worker = job.workers[w];
     if (!worker.Holds() || worker.phase == WorkerPhase::kLeaving) continue;
     pools::GangMember member;
     member.worker = w;
-    member.rank = static_cast<int>(dense ? launch.members.size() : std::size_t{w});
     member.role = w < roles.size() ? roles[w] : 0;
     member.node = worker.node;
     member.devices = worker.devices;
     if (w == key.worker) {
-      launch.rank = member.rank;
       launch.role = member.role;
       launch.node = worker.node;
       launch.devices = worker.devices;

@@ -93,6 +93,7 @@ Result<muster::model::SpecFile> ReadConfig(const Options& options) {
 struct Pools {
   std::vector<std::unique_ptr<muster::pools::Pool>> all;
   std::vector<int> doorbells;
+  std::vector<const muster::pools::LocalPool*> local;
 };
 
 Result<Pools> OpenPools(const muster::model::ClusterFile& cluster, const Options& options,
@@ -110,6 +111,7 @@ Result<Pools> OpenPools(const muster::model::ClusterFile& cluster, const Options
         auto opened = muster::pools::LocalPool::Open(std::move(local), clock);
         if (!opened) return tl::unexpected(opened.error());
         pools.doorbells.push_back((*opened)->doorbell());
+        pools.local.push_back(opened->get());
         pools.all.push_back(std::move(*opened));
         break;
       }
@@ -177,6 +179,9 @@ int Serve(const Options& options) {
   settings.engine.topologies = config->cluster.topologies;
   muster::control::Controller controller(std::move(ports), settings);
   if (auto recovered = controller.Recover(); !recovered) return Refuse(recovered.error());
+  for (const auto* pool : pools->local) {
+    for (const auto& note : pool->notes()) Say(note);
+  }
   if (!config->queues.empty() && controller.state().queues().size() <= 1) {
     if (auto applied = controller.ApplyQueues(config->queues, "musterd"); !applied) {
       return Refuse(applied.error());

@@ -31,7 +31,6 @@ struct LaunchKey {
 // One worker of the gang, as the others see it.
 struct GangMember {
   std::uint32_t worker = 0;
-  int rank = 0;
   int role = 0;  // index in the spec
   std::string node;
   std::uint64_t devices = 0;
@@ -47,10 +46,9 @@ struct Launch {
   std::string node;
   std::uint64_t devices = 0;
   int role = 0;
-  int rank = 0;
   std::uint32_t restarts = 0;
   std::uint32_t generation = 0;
-  std::vector<GangMember> members;  // all of the gang, this one too, by rank
+  std::vector<GangMember> members;  // all of the gang, this one too, in the order of their ranks
   model::JobNumber array = 0;
   std::int64_t array_index = 0;
 };

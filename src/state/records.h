@@ -37,7 +37,6 @@ struct WorkerRecord {
   std::int64_t started_ms = 0;
   std::int64_t leaving_ms = 0;
   std::int32_t pid = 0;
-  std::uint32_t rank = 0;
   std::string limits;
   std::optional<model::ExitFacts> exit;  // of the latest start
 

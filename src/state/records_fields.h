@@ -12,7 +12,7 @@ template <typename V>
 void Fields(V& v, WorkerRecord& w) {
   v("phase", w.phase)("why", w.why)("launch", w.launch)("node", w.node)("devices", w.devices)(
       "placed_ms", w.placed_ms)("started_ms", w.started_ms)("leaving_ms", w.leaving_ms)(
-      "pid", w.pid)("rank", w.rank)("limits", w.limits)("exit", w.exit);
+      "pid", w.pid)("limits", w.limits)("exit", w.exit);
 }
 template <typename V>
 void Fields(V& v, Preemption& p) {

@@ -193,7 +193,6 @@ struct State::Folder {
       worker.node = e.node;
       worker.devices = e.devices;
       worker.placed_ms = at_ms;
-      worker.rank = e.worker;
     });
   }
   void operator()(const model::WorkerLeaving& e) const {

@@ -150,11 +150,9 @@ Result<std::vector<model::Node>> LocalPool::Discover() {
   notes_ = found->notes;
   machine_ = LocalMachine{};
   machine_.virtual_gpus = options_.virtual_gpus.count > 0;
-  machine_.cores_of_numa = found->cores_of_numa;
   if (!machine_.virtual_gpus) {
     for (const auto& gpu : found->gpus) machine_.gpu_uuids.push_back(gpu.uuid);
   }
-  for (const auto& gpu : found->node.gpus) machine_.numa_of_gpu.push_back(gpu.numa);
   machine_.cgroup_root = ::geteuid() == 0 ? options_.cgroup_root : "";
   return std::vector<model::Node>{found->node};
 }

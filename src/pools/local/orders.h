@@ -25,9 +25,7 @@ struct LocalFolders {
 };
 
 struct LocalMachine {
-  std::vector<std::string> gpu_uuids;           // by index; empty: virtual GPUs
-  std::vector<std::vector<int>> cores_of_numa;  // usable cores
-  std::vector<int> numa_of_gpu;
+  std::vector<std::string> gpu_uuids;  // by index; empty: virtual GPUs
   bool virtual_gpus = false;
   std::string cgroup_root;  // empty: none
 };
