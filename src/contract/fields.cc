@@ -174,6 +174,7 @@ template void Fields::Take(const char*, bool&);
 template void Fields::Take(const char*, int&);
 template void Fields::Take(const char*, std::int64_t&);
 template void Fields::Take(const char*, std::string&);
+template void Fields::Take(const char*, std::vector<std::string>&);
 template void Fields::Take(const char*, std::vector<int>&);
 template void Fields::Take(const char*, std::vector<std::uint32_t>&);
 template void Fields::Take(const char*, std::map<std::string, std::string>&);

@@ -29,8 +29,11 @@ void CheckCommand(Fields& fields, const LaunchOrder& order) {
   if (order.command.empty() || order.command[0].empty()) {
     fields.Refuse("command", "names no program");
   }
-  if (std::any_of(order.command.begin(), order.command.end(), HasNul)) {
-    fields.Refuse("command", "holds a NUL character");
+  for (const auto& [key, words] :
+       {std::pair("command", &order.command), {"cleanup", &order.cleanup}}) {
+    if (std::any_of(words->begin(), words->end(), HasNul)) {
+      fields.Refuse(key, "holds a NUL character");
+    }
   }
   for (const auto& [name, value] : order.env) {
     if (name.empty() || name.find('=') != std::string::npos || HasNul(name) || HasNul(value)) {
@@ -102,6 +105,7 @@ std::string Encode(const LaunchOrder& order) {
       {"checkpoint_signal", order.checkpoint_signal},
       {"grace_ms", order.grace_ms},
       {"term_grace_ms", order.term_grace_ms},
+      {"cleanup", order.cleanup},
   };
   if (order.user) {
     out["user"] = {
@@ -141,6 +145,7 @@ Result<LaunchOrder> DecodeOrder(std::string_view text) {
     fields.Take("checkpoint_signal", order.checkpoint_signal);
     fields.Take("grace_ms", order.grace_ms);
     fields.Take("term_grace_ms", order.term_grace_ms);
+    fields.Take("cleanup", order.cleanup);
     Check(fields, order);
   });
   if (error) return tl::unexpected(*std::move(error));

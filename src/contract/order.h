@@ -20,6 +20,9 @@ namespace muster::contract {
 // Raised when an older reader would misunderstand; new optional fields do not raise it.
 inline constexpr int kContractVersion = 1;
 
+// In the worker's run_dir; its path is what MUSTER_SOCKET says.
+inline constexpr const char* kWorkerSocket = "worker.sock";
+
 struct User {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
@@ -49,6 +52,7 @@ struct LaunchOrder {
   std::string checkpoint_signal;           // "SIGUSR1"; empty: none
   std::int64_t grace_ms = 30'000;          // from being asked to stop until SIGTERM
   std::int64_t term_grace_ms = 5'000;      // from SIGTERM until SIGKILL
+  std::vector<std::string> cleanup;        // run when nothing of the worker lives; empty: none
 
   friend bool operator==(const LaunchOrder&, const LaunchOrder&) = default;
 };

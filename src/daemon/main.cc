@@ -5,8 +5,10 @@
 
 #include <CLI/CLI.hpp>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -90,6 +92,16 @@ Result<muster::model::SpecFile> ReadConfig(const Options& options) {
   return spec;
 }
 
+// Podman's own settings, where the admin keeps those for Muster apart.
+std::map<std::string, std::string> ContainerSettings() {
+  std::map<std::string, std::string> settings;
+  for (const char* name :
+       {"CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF", "CONTAINERS_REGISTRIES_CONF"}) {
+    if (const char* value = std::getenv(name)) settings[name] = value;
+  }
+  return settings;
+}
+
 struct Pools {
   std::vector<std::unique_ptr<muster::pools::Pool>> all;
   std::vector<int> doorbells;
@@ -107,6 +119,7 @@ Result<Pools> OpenPools(const muster::model::ClusterFile& cluster, const Options
         local.state_dir = options.state;
         local.run_dir = options.run;
         local.virtual_gpus = pool.virtual_gpus;
+        local.container_env = ContainerSettings();
         local.shim = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "muster-shim";
         auto opened = muster::pools::LocalPool::Open(std::move(local), clock);
         if (!opened) return tl::unexpected(opened.error());

@@ -35,7 +35,7 @@ Handle Bind(int type, const char* name) {
 
 Result<Doors> OpenDoors(const contract::LaunchOrder& order) {
   const auto before = umask(0177);
-  Doors doors{Bind(SOCK_DGRAM, kCtl), Bind(SOCK_STREAM, kWorkerSocket)};
+  Doors doors{Bind(SOCK_DGRAM, kCtl), Bind(SOCK_STREAM, contract::kWorkerSocket)};
   const int reason = errno;
   umask(before);
   if (!doors.ctl || !doors.worker || listen(doors.worker.get(), kBacklog) != 0) {
@@ -43,7 +43,7 @@ Result<Doors> OpenDoors(const contract::LaunchOrder& order) {
                 "cannot make the sockets in \"" + order.run_dir + "\": " + Why(reason));
   }
   if (order.user && order.user->uid != geteuid() &&
-      chown(kWorkerSocket, order.user->uid, order.user->gid) != 0) {
+      chown(contract::kWorkerSocket, order.user->uid, order.user->gid) != 0) {
     return Fail(ErrorCode::kDenied, "cannot give the socket to its user: " + Why(errno));
   }
   return doors;
@@ -54,7 +54,7 @@ void CloseDoors(Doors& doors) {
   doors.ctl.Close();
   doors.worker.Close();
   unlink(kCtl);
-  unlink(kWorkerSocket);
+  unlink(contract::kWorkerSocket);
 }
 
 Result<void> MarkBegun() {

@@ -14,7 +14,6 @@
 namespace muster::shim {
 
 inline constexpr const char* kCtl = "ctl";
-inline constexpr const char* kWorkerSocket = "worker.sock";
 inline constexpr const char* kBegun = "begun";
 
 struct Doors {

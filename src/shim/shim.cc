@@ -29,6 +29,7 @@ constexpr std::int64_t kReportEveryMs = 1'000;
 constexpr std::int64_t kSpoolAgainMs = 500;
 constexpr int kKillAgainMs = 10;
 constexpr int kCgroupTries = 200;
+constexpr std::int64_t kCleanUpMs = 30'000;
 
 LogFile LogOf(const contract::LaunchOrder& order, const char* ending) {
   LogFile file{fmt::format("{}/{}.{}", order.log_dir, order.rank, ending), order.log_bytes,
@@ -61,6 +62,9 @@ contract::Welcome WelcomeOf(const contract::LaunchOrder& order) {
   if (found != order.env.end()) welcome.checkpoint_dir = found->second;
   return welcome;
 }
+
+// None means no descendants either: orphans become children of the subreaper.
+bool HasChildren() { return waitid(P_ALL, 0, nullptr, WEXITED | WNOHANG | WNOWAIT) == 0; }
 
 std::int64_t Microseconds(const timeval& time) {
   return std::int64_t{time.tv_sec} * 1'000'000 + time.tv_usec;
@@ -119,7 +123,7 @@ Result<void> Shim::EnterRunFolder() {
   auto doors = OpenDoors(order_);
   if (!doors) return tl::unexpected(doors.error());
   doors_ = std::move(*doors);
-  order_.env["MUSTER_SOCKET"] = order_.run_dir + "/" + kWorkerSocket;
+  order_.env["MUSTER_SOCKET"] = order_.run_dir + "/" + contract::kWorkerSocket;
   socket_.emplace(doors_.worker.get(), WelcomeOf(order_),
                   [this](const contract::Said& said) { Hear(said); });
   sigset_t taken;
@@ -305,6 +309,7 @@ void Shim::Conclude() {
     TakeVerdict();
     KillTheRest();
     socket_->Serve();
+    CleanUp();
   }
   LeaveCgroup();
   Copy(worker_.out, out_log_, kReadsAtTheEnd);
@@ -322,13 +327,28 @@ void Shim::Conclude() {
 }
 
 void Shim::KillTheRest() {
-  // Children there are none, descendants neither: orphans become children of the subreaper.
-  while (waitid(P_ALL, 0, nullptr, WEXITED | WNOHANG | WNOWAIT) == 0) {
+  while (HasChildren()) {
     SignalEach(Descendants(getpid()), SIGKILL);
     pollfd ends{signals_.get(), POLLIN, 0};
     poll(&ends, 1, kKillAgainMs);
     TakeSignals();
   }
+}
+
+void Shim::CleanUp() {
+  if (order_.cleanup.empty()) return;
+  contract::LaunchOrder order = order_;
+  order.command = order_.cleanup;
+  auto helper = Spawn(order, {}, false);
+  if (!helper) return;
+  const auto late_ms = NowMs() + kCleanUpMs;
+  while (HasChildren() && NowMs() < late_ms) {
+    pollfd ends{signals_.get(), POLLIN, 0};
+    poll(&ends, 1, static_cast<int>(late_ms - NowMs()));
+    TakeSignals();
+  }
+  Copy(helper->err, err_log_, kReadsAtATime);
+  KillTheRest();
 }
 
 void Shim::LeaveCgroup() {

@@ -62,6 +62,7 @@ class Shim {
   // After it.
   void Conclude();
   void KillTheRest();
+  void CleanUp();
   void LeaveCgroup();
 
   std::int64_t NowMs() { return clock_.MonotonicNs() / 1'000'000; }

@@ -121,6 +121,18 @@ class ShimTest : public testing::Test {
   pid_t shim_ = -1;
 };
 
+TEST_F(ShimTest, CleansUpWhenNothingOfTheWorkerLivesAndBeforeItsEndIsTold) {
+  order_.cleanup = {
+      "sh", "-c",
+      "kill -0 $(cat $D/pid) 2>/dev/null && echo alive >&2; "
+      "test -e $D/spool/17.0.2.exit && echo told >&2; echo clean >$D/state; echo hm >&2"};
+  StartShell("sleep 600 & echo $! >$D/pid; exit 7");
+  EXPECT_EQ(EndWithRecord().exit_code, 7);
+  EXPECT_EQ(Text("state"), "clean\n");
+  EXPECT_EQ(Text("log/0.err"), "hm\n");
+  EXPECT_EQ(Text("log/0.out"), "-");
+}
+
 TEST_F(ShimTest, RecordsStartAndExitCode) {
   StartShell("echo to out; echo to err >&2; exit 7");
   const auto exit = EndWithRecord();

@@ -152,7 +152,10 @@ Result<std::vector<model::Node>> LocalPool::Discover() {
   machine_.virtual_gpus = options_.virtual_gpus.count > 0;
   if (!machine_.virtual_gpus) {
     for (const auto& gpu : found->gpus) machine_.gpu_uuids.push_back(gpu.uuid);
+    for (const auto& gpu : found->node.gpus) machine_.numa_of_gpu.push_back(gpu.numa);
+    machine_.cores_of_numa = found->cores_of_numa;
   }
+  machine_.container_env = options_.container_env;
   machine_.cgroup_root = ::geteuid() == 0 ? options_.cgroup_root : "";
   return std::vector<model::Node>{found->node};
 }

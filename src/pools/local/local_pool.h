@@ -34,6 +34,7 @@ class LocalPool final : public Pool {
     std::string shim;  // the program
     model::VirtualGpus virtual_gpus;
     std::string cgroup_root = "muster";
+    std::map<std::string, std::string> container_env;  // of the program that runs images
   };
   static Result<std::unique_ptr<LocalPool>> Open(Options options, Clock& clock);
   ~LocalPool() override;

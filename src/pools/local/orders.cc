@@ -10,6 +10,7 @@
 #include <bit>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "base/files.h"
 #include "pools/container/container.h"
@@ -86,6 +87,24 @@ std::string Devices(std::uint64_t mask, const LocalMachine& machine) {
   return out;
 }
 
+// The cores beside the worker's GPUs; none where that says nothing or would be too few for it.
+std::vector<int> CoresNear(std::uint64_t devices, std::int64_t cpu_milli,
+                           const LocalMachine& machine) {
+  std::set<int> sockets;
+  for (std::size_t i = 0; i < machine.numa_of_gpu.size(); ++i) {
+    if ((devices >> i & 1) != 0) sockets.insert(machine.numa_of_gpu[i]);
+  }
+  std::vector<int> cores;
+  for (const int socket : sockets) {
+    if (socket < 0 || static_cast<std::size_t>(socket) >= machine.cores_of_numa.size()) return {};
+    const auto& near = machine.cores_of_numa[static_cast<std::size_t>(socket)];
+    cores.insert(cores.end(), near.begin(), near.end());
+  }
+  const bool everywhere = sockets.size() == machine.cores_of_numa.size();
+  const bool too_few = static_cast<std::int64_t>(cores.size()) * 1000 < cpu_milli;
+  return everywhere || too_few ? std::vector<int>{} : cores;
+}
+
 struct Account {
   std::string name, home, shell;
 };
@@ -155,20 +174,42 @@ void AddEnvironment(const Launch& launch, const LocalMachine& machine, const Acc
   }
 }
 
+// What lies outside the working folder and is the worker's all the same.
+std::vector<Mount> MountsOf(const Launch& launch, const std::string& job_dir,
+                            const contract::LaunchOrder& order) {
+  std::vector<Mount> mounts{{order.run_dir + "/" + contract::kWorkerSocket, {}, false}};
+  if (::access(job_dir.c_str(), F_OK) == 0) mounts.push_back({job_dir, {}, false});
+  if (launch.spec->checkpoint.dir.starts_with('/')) {
+    mounts.push_back({launch.spec->checkpoint.dir, {}, false});
+  }
+  return mounts;
+}
+
 // The same order, inside the job's image.
 Result<void> Contain(const Launch& launch, const LocalMachine& machine, const Account& account,
-                     std::uint64_t devices, contract::LaunchOrder& order) {
+                     std::uint64_t devices, const std::string& job_dir,
+                     contract::LaunchOrder& order) {
   ContainerOptions options;
   options.image = launch.spec->image;
   options.name = "muster-" + order.launch;
   options.workdir = launch.spec->workdir;
   options.devices = machine.virtual_gpus ? 0 : devices;
-  auto container = ContainerCommand(options, order.command, order.env, ProgramsIn(kPath));
+  options.mounts = MountsOf(launch, job_dir, order);
+  const auto find = ProgramsIn(kPath);
+  auto container = ContainerCommand(options, order.command, order.env, find);
   if (!container) return tl::unexpected(container.error());
+  auto removal = ContainerRemoval(options, find);
+  if (!removal) return tl::unexpected(removal.error());
   order.command = std::move(container->command);
+  order.cleanup = std::move(*removal);
   container->env.emplace("PATH", kPath);
   container->env.emplace("HOME", account.home);
   container->env[kLaunchVariable] = order.launch;
+  container->env.insert(machine.container_env.begin(), machine.container_env.end());
+  const std::string runtime_dir = "/run/user/" + std::to_string(launch.uid);
+  if (::access(runtime_dir.c_str(), F_OK) == 0) {
+    container->env.emplace("XDG_RUNTIME_DIR", runtime_dir);
+  }
   order.env = std::move(container->env);
   return {};
 }
@@ -222,11 +263,12 @@ Result<contract::LaunchOrder> MakeOrder(const Launch& launch, const LocalFolders
   order.memory_bytes = role.request.memory_bytes;
   order.cpu_milli = role.request.cpu_milli;
   order.cpu_is_weight = machine.virtual_gpus;
+  order.cores = CoresNear(setup->devices, role.request.cpu_milli, machine);
   order.cgroup_root = machine.cgroup_root;
   order.checkpoint_signal = spec.checkpoint.signal;
   order.grace_ms = spec.checkpoint.grace_ms;
   if (!spec.image.empty()) {
-    auto contained = Contain(launch, machine, account, setup->devices, order);
+    auto contained = Contain(launch, machine, account, setup->devices, job_dir, order);
     if (!contained) return tl::unexpected(contained.error());
   }
   return order;

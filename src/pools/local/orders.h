@@ -27,7 +27,10 @@ struct LocalFolders {
 struct LocalMachine {
   std::vector<std::string> gpu_uuids;  // by index; empty: virtual GPUs
   bool virtual_gpus = false;
-  std::string cgroup_root;  // empty: none
+  std::string cgroup_root;                           // empty: none
+  std::vector<int> numa_of_gpu;                      // by index
+  std::vector<std::vector<int>> cores_of_numa;       // usable ones
+  std::map<std::string, std::string> container_env;  // of the program that runs images
 };
 
 Result<contract::LaunchOrder> MakeOrder(const Launch& launch, const LocalFolders& folders,
