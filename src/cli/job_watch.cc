@@ -59,6 +59,23 @@ std::vector<std::string> Row(const Json& job, bool wide) {
   return row;
 }
 
+// What the worker said of itself: "step 1200, epoch 3, loss 1.93".
+std::string Progress(const Json& report) {
+  std::string text;
+  const auto add = [&text](const std::string& name, const Json& value) {
+    if (!text.empty()) text += ", ";
+    text += name;
+    text += " ";
+    text += Number(value);
+  };
+  for (const char* name : {"step", "epoch", "samples"}) {
+    if (report.contains(name)) add(name, report[name]);
+  }
+  const Json numbers = report.value("numbers", Json::object());
+  for (const auto& [name, value] : numbers.items()) add(name, value);
+  return text;
+}
+
 }  // namespace
 
 int Ps(Session& session, const ListOptions& options) {
@@ -135,11 +152,13 @@ int DescribeJob(Session& session, const std::string& job) {
       rows.push_back({Number(worker["worker"]), worker.value("role", ""), worker.value("phase", ""),
                       worker.value("node", ""), worker.value("gpus", Json::array()).dump(),
                       worker.contains("pid") ? Number(worker["pid"]) : "", end,
-                      worker.value("limits_kept_by", "")});
+                      worker.value("limits_kept_by", ""),
+                      Progress(worker.value("report", Json::object()))});
     }
     if (!rows.empty()) {
       std::cout << '\n';
-      PrintTable({"WORKER", "ROLE", "PHASE", "NODE", "GPUS", "PID", "EXIT", "LIMITS"}, rows);
+      PrintTable({"WORKER", "ROLE", "PHASE", "NODE", "GPUS", "PID", "EXIT", "LIMITS", "PROGRESS"},
+                 rows);
     }
   });
 }

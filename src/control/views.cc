@@ -1,9 +1,13 @@
 #include "control/views.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "base/units.h"
+#include "contract/records.h"
 #include "model/job_codec.h"
 #include "model/queue_codec.h"
 #include "model/vocabulary.h"
@@ -98,7 +102,27 @@ std::string EndText(const JobRecord& job) {
   return worker + " exited with " + std::to_string(exit.exit_code);
 }
 
-DocNode WorkerView(const JobRecord& job, std::uint32_t w, const std::vector<int>& roles) {
+DocNode ReportView(const contract::Report& report) {
+  DocNode node = MapNode();
+  Put(node, "at_ms", NumberNode(report.at_ms));
+  Put(node, "ready", BoolNode(report.ready));
+  if (!report.leaving.empty()) Put(node, "leaving", TextNode(report.leaving));
+  if (report.step) Put(node, "step", NumberNode(*report.step));
+  if (report.epoch) Put(node, "epoch", NumberNode(*report.epoch));
+  if (report.samples) Put(node, "samples", NumberNode(*report.samples));
+  DocNode numbers = MapNode();
+  // As text where JSON has no number for it: a loss may be infinite.
+  for (const auto& [name, value] : report.numbers) {
+    Put(numbers, name,
+        std::isfinite(value) ? model::PlainNode(fmt::format("{}", value))
+                             : TextNode(fmt::format("{}", value)));
+  }
+  Put(node, "numbers", std::move(numbers));
+  return node;
+}
+
+DocNode WorkerView(Controller& control, const JobRecord& job, std::uint32_t w,
+                   const std::vector<int>& roles) {
   const auto& worker = job.workers[w];
   DocNode node = MapNode();
   Put(node, "worker", NumberNode(w));
@@ -115,6 +139,10 @@ DocNode WorkerView(const JobRecord& job, std::uint32_t w, const std::vector<int>
   if (worker.started_ms != 0) Put(node, "started_ms", NumberNode(worker.started_ms));
   if (!worker.limits.empty()) Put(node, "limits_kept_by", TextNode(worker.limits));
   if (worker.exit) Put(node, "exit", ExitView(*worker.exit));
+  if (auto* pool = worker.Holds() ? control.PoolOf(worker.node) : nullptr) {
+    const auto report = pool->ReportOf({job.id, w, worker.launch});
+    if (report) Put(node, "report", ReportView(*report));
+  }
   return node;
 }
 
@@ -185,7 +213,7 @@ DocNode JobView(Controller& control, const JobRecord& job, bool detail) {
     const auto roles = WorkerRoles(spec);
     DocNode workers = ListNode(), preemptions = ListNode();
     for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
-      workers.children.push_back(WorkerView(job, w, roles));
+      workers.children.push_back(WorkerView(control, job, w, roles));
     }
     Put(status, "workers", std::move(workers));
     for (const auto& one : job.preemptions) {

@@ -8,10 +8,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "contract/records.h"
 #include "model/event.h"
 #include "model/job.h"
 #include "model/node.h"
@@ -91,6 +93,8 @@ class Pool {
   virtual std::vector<PoolEvent> Poll() = 0;
   // Milliseconds without any sign of use; -1: not known.
   virtual std::int64_t IdleMs(const LaunchKey& /*key*/) { return -1; }
+  // What a worker that speaks the contract last said about itself; none: it said nothing.
+  virtual std::optional<contract::Report> ReportOf(const LaunchKey& /*key*/) { return {}; }
   // The file that holds the output of one worker; empty: this pool has none.
   virtual std::string LogPath(model::JobNumber /*job*/, std::uint32_t /*worker*/, bool /*err*/) {
     return {};

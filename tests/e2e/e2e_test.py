@@ -109,6 +109,18 @@ class Life(Case):
         self.daemon.call("POST", f"jobs/{one}:resume")
         self.until(lambda: "start 1" in said.read_text())
 
+    def test_what_a_worker_reports_is_shown_while_it_runs(self):
+        one = self.daemon.submit(dict(job("", checkpoint={"grace": "0s"}), framework="muster", command=[
+            sys.executable, "-c", "import json, os, socket, time\n"
+            "link = socket.socket(socket.AF_UNIX); link.connect(os.environ['MUSTER_SOCKET'])\n"
+            "for said in ({'type': 'hello', 'version': 1}, {'type': 'report', 'step': 12, 'numbers': {'loss': 0.5}}):\n"
+            "    link.sendall(json.dumps(said).encode() + b'\\n')\n"
+            "time.sleep(600)"]))
+        report = lambda: self.daemon.call("GET", f"jobs/{one}")["status"]["workers"][0].get("report", {})
+        self.until(lambda: report().get("step") == 12)
+        self.assertEqual(report()["numbers"], {"loss": 0.5})
+        self.assertIn("step 12, loss 0.5", self.daemon.muster("describe", str(one)).stdout)
+
     def test_a_failing_job_is_tried_again_as_often_as_it_says(self):
         said = self.path("said")
         one = self.daemon.submit(job(f"echo $MUSTER_RESTART_COUNT >> {said}; exit 1", limits={"retries": 1}))

@@ -404,6 +404,14 @@ std::int64_t LocalPool::IdleMs(const LaunchKey& key) {
   return now - live.active_ms;
 }
 
+std::optional<contract::Report> LocalPool::ReportOf(const LaunchKey& key) {
+  const auto text = ReadFile(folders_.Spool() + "/" + key.Name() + ".report", 1 << 20);
+  if (!text) return {};
+  auto report = contract::DecodeReport(*text);
+  if (!report) return {};
+  return *std::move(report);
+}
+
 std::string LocalPool::LogPath(model::JobNumber job, std::uint32_t worker, bool err) {
   return folders_.Logs(job) + "/" + std::to_string(worker) + (err ? ".err" : ".out");
 }

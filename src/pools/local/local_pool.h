@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -49,6 +50,7 @@ class LocalPool final : public Pool {
   void Forget(const LaunchKey& key) override;
   std::vector<PoolEvent> Poll() override;
   std::int64_t IdleMs(const LaunchKey& key) override;
+  std::optional<contract::Report> ReportOf(const LaunchKey& key) override;
   std::string LogPath(model::JobNumber job, std::uint32_t worker, bool err) override;
 
   int doorbell() const { return inotify_; }  // readable when there is something to Poll()
