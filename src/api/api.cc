@@ -111,26 +111,25 @@ struct Api::Impl {
 
   // Reads on the controller's thread; what it builds is the answer.
   void Read(const Call& call, std::function<Result<DocNode>(Controller&)> read) {
-    service.Run([call, read = std::move(read)](Controller& control) -> Service::Answer {
+    service.Read([call, read = std::move(read)](Controller& control) {
       auto node = read(control);
       if (node) {
         ReplyNode(*call.exchange, *node, 200);
       } else {
         ReplyError(*call.exchange, node.error());
       }
-      return nullptr;
     });
   }
   // Changes something: answered once that is in the journal.
   void Change(const Call& call, int status, std::function<Result<DocNode>(Controller&)> change) {
-    service.Run([call, status, change = std::move(change)](Controller& control) -> Service::Answer {
-      auto node = std::make_shared<Result<DocNode>>(change(control));
-      return [call, status, node](const Result<void>& written) {
-        if (!*node) return ReplyError(*call.exchange, node->error());
-        if (!written) return ReplyError(*call.exchange, written.error());
-        ReplyNode(*call.exchange, **node, status);
-      };
-    });
+    auto done = std::make_shared<Result<DocNode>>();
+    service.Change(
+        [done, change = std::move(change)](Controller& control) { *done = change(control); },
+        [call, status, done](const Result<void>& written) {
+          if (!*done) return ReplyError(*call.exchange, done->error());
+          if (!written) return ReplyError(*call.exchange, written.error());
+          ReplyNode(*call.exchange, **done, status);
+        });
   }
 };
 
@@ -272,8 +271,8 @@ Result<state::JobRecord> RecordOf(Controller& control, JobNumber id) {
   auto rows = control.store().History(query);
   if (!rows) return tl::unexpected(rows.error());
   if (rows->empty()) {
-    return Fail(ErrorCode::kNotFound, "there is no job " + std::to_string(id),
-                "`muster ps --all` lists them");
+    return Fail(ErrorCode::kNotFound, "job " + std::to_string(id) + " is not remembered any more",
+                "it was an array whose tasks have all ended, or its history was compacted");
   }
   return state::DecodeJobRecord(rows->front().body);
 }
@@ -433,17 +432,13 @@ void Api::Impl::Events(const Call& call) {
 
 // Everything the engine saw since its cluster was built: the state then, and the records since.
 void Api::Impl::Export(const Call& call) {
-  service.Run([call](Controller& control) -> Service::Answer {
+  service.Read([call](Controller& control) {
     auto bytes = control.Export();
-    if (!bytes) {
-      ReplyError(*call.exchange, bytes.error());
-      return nullptr;
-    }
+    if (!bytes) return ReplyError(*call.exchange, bytes.error());
     net::Response response;
     response.content_type = "application/octet-stream";
     response.body = std::move(*bytes);
     call.exchange->Reply(std::move(response));
-    return nullptr;
   });
 }
 

@@ -96,11 +96,10 @@ class Follower : public std::enable_shared_from_this<Follower> {
     // Whether it has ended is asked before the next look at the file, so that nothing is missed.
     auto self = shared_from_this();
     server_->After(kFollowMs, [self] {
-      self->service_.Run([self](Controller& control) -> Service::Answer {
+      self->service_.Read([self](Controller& control) {
         const auto* job = control.state().Find(self->job_);
         const bool done = job == nullptr || job->ending.has_value();
         self->server_->Post([self, done] { self->Step(done); });
-        return nullptr;
       });
     });
   }
@@ -120,11 +119,8 @@ void StreamLogs(Service& service, net::HttpServer* server, const Call& call) {
   if (server == nullptr) {
     return ReplyError(*call.exchange, {ErrorCode::kUnavailable, "still starting", "try again"});
   }
-  service.Run([&service, server, call](Controller& control) -> Service::Answer {
-    const auto fail = [&](const Error& error) -> Service::Answer {
-      ReplyError(*call.exchange, error);
-      return nullptr;
-    };
+  service.Read([&service, server, call](Controller& control) {
+    const auto fail = [&](const Error& error) { ReplyError(*call.exchange, error); };
     auto id = control.Resolve(call.words[1], call.user);
     if (!id) return fail(id.error());
     if (const auto* array = control.state().FindArray(*id)) {
@@ -155,7 +151,6 @@ void StreamLogs(Service& service, net::HttpServer* server, const Call& call) {
     auto follower =
         std::make_shared<Follower>(service, server, call, *id, path, call.Flag("follow"));
     server->Post([follower, tail] { follower->Begin(tail); });
-    return nullptr;
   });
 }
 

@@ -19,7 +19,8 @@ struct StartRecord {
   std::string launch;
   int pid = 0;
   std::int64_t at_ms = 0;
-  // "cgroup v2", "cgroup v1", "affinity", "affinity and rlimits: <why no cgroup>", "none asked"
+  // "cgroup v2", "cgroup v1", "affinity", "affinity and rlimits: <why no cgroup>",
+  // "rlimits, cores not limited: <why>", "none asked"
   std::string limits;
 
   friend bool operator==(const StartRecord&, const StartRecord&) = default;

@@ -14,6 +14,8 @@ using state::JobRecord;
 
 namespace {
 
+constexpr std::size_t kNamesShown = 5;
+
 std::optional<JobNumber> AsNumber(const std::string& word) {
   if (word.empty() || word.size() > 18 ||
       word.find_first_not_of("0123456789") != std::string::npos) {
@@ -25,6 +27,9 @@ std::optional<JobNumber> AsNumber(const std::string& word) {
 }  // namespace
 
 Result<JobNumber> Controller::Resolve(const std::string& word, const std::string& user) const {
+  if (word.empty()) {
+    return Fail(ErrorCode::kUsage, "a job's name is empty", "give its name, its id or @last");
+  }
   if (const auto number = AsNumber(word)) {
     if (state_.Find(*number) != nullptr || state_.FindArray(*number) != nullptr) return *number;
     if (*number > 0 && *number < state_.next_job()) return *number;  // history has it
@@ -56,9 +61,24 @@ Result<JobNumber> Controller::Resolve(const std::string& word, const std::string
     if (job.spec->name.starts_with(word)) names.insert(job.spec->name);
   }
   if (names.size() == 1) return state_.Latest(*names.begin(), "");
+  // One that ended long ago is known by its whole name only.
+  for (const std::string& owner : {user, std::string()}) {
+    state::HistoryQuery query;
+    query.name = word;
+    query.user = owner;
+    query.limit = 1;
+    auto rows = names.empty() ? ports_.store.History(query) : std::vector<state::HistoryRow>{};
+    if (!rows) return tl::unexpected(rows.error());
+    if (!rows->empty()) return rows->front().job;
+  }
   if (names.size() > 1) {
     std::string list;
-    for (const auto& name : names) list += (list.empty() ? "" : ", ") + name;
+    std::size_t left = names.size();
+    for (auto name = names.begin(); left > names.size() - std::min(names.size(), kNamesShown);
+         ++name, --left) {
+      list += (list.empty() ? "" : ", ") + *name;
+    }
+    if (left > 0) list += " and " + std::to_string(left) + " more";
     return Fail(ErrorCode::kConflict, "\"" + word + "\" is the beginning of several jobs: " + list,
                 "write more of the name, or the number");
   }
@@ -156,7 +176,11 @@ Result<JobNumber> Controller::Submit(Submission submission) {
                 "kind: " + std::string(NameOf(spec.kind)) + " is not available yet",
                 "use kind: train or kind: build");
   }
-  if (spec.command.empty() && spec.job_template.empty()) {
+  if (!spec.job_template.empty()) {
+    return Fail(ErrorCode::kInvalid, "template: " + spec.job_template + " is not available yet",
+                "give the command itself: `command: [jupyter, lab, --no-browser]`");
+  }
+  if (spec.command.empty()) {
     return Fail(ErrorCode::kInvalid, "the job has no command",
                 "add `command: [python3, train.py]`");
   }
@@ -262,6 +286,11 @@ Result<void> Controller::Requeue(JobNumber id, const std::string& by) {
 }
 
 Result<void> Controller::Scale(JobNumber id, int minimum, int maximum, const std::string& by) {
+  return ForEachTask(
+      id, [&](JobNumber task) -> Result<void> { return ScaleTask(task, minimum, maximum, by); });
+}
+
+Result<void> Controller::ScaleTask(JobNumber id, int minimum, int maximum, const std::string& by) {
   auto job = Live(id);
   if (!job) return tl::unexpected(job.error());
   const auto& spec = *(*job)->spec;
@@ -277,18 +306,21 @@ Result<void> Controller::Scale(JobNumber id, int minimum, int maximum, const std
   for (std::size_t w = 0; w < (*job)->workers.size(); ++w) {
     if ((*job)->workers[w].Holds()) held = static_cast<int>(w) + 1;
   }
-  if ((*job)->Holds() && maximum < held) {
-    return Fail(ErrorCode::kConflict,
-                "job " + std::to_string(id) + " runs with " + std::to_string(held) +
-                    " workers, more than " + std::to_string(maximum),
-                "suspend it, scale it and resume it");
-  }
   auto changed = std::make_shared<model::Job>(spec);
   changed->roles[0].count = maximum;
   changed->groups[0].minimum = minimum;
   if (auto admitted = engine_.Admit(*changed, NowMs()); !admitted) return admitted;
-  Emit(model::JobChanged{
-      id, changed, "workers " + std::to_string(minimum) + ".." + std::to_string(maximum), by});
+  const bool too_many = (*job)->Holds() && maximum < held;
+  if (too_many && (*job)->stopping != StopWhy::kNone) {
+    return Fail(ErrorCode::kConflict, "job " + std::to_string(id) + " is being stopped already",
+                "scale it when it has stopped");
+  }
+  Emit(model::JobChanged{id, changed,
+                         "workers " + std::to_string(minimum) + ".." + std::to_string(maximum), by,
+                         too_many});
+  // The worker with the highest number may be the one that does the work: all stop at a checkpoint
+  // and start again as fewer.
+  if (too_many) StopJob(id, StopWhy::kRequeued, by);
   return {};
 }
 
@@ -301,7 +333,10 @@ Result<void> Controller::SetPriority(JobNumber id, std::int64_t priority, const 
     auto job = Live(task);
     if (!job) return tl::unexpected(job.error());
     auto changed = std::make_shared<model::Job>(*(*job)->spec);
+    // A job that never said whether it may be preempted goes by its priority.
+    const bool by_default = changed->preemptible == model::PreemptibleByDefault(*changed);
     changed->priority = priority;
+    if (by_default) changed->preemptible = model::PreemptibleByDefault(*changed);
     Emit(model::JobChanged{task, changed, "priority " + std::to_string(priority), by});
     return {};
   });

@@ -98,26 +98,18 @@ Result<void> Controller::Recover() {
 
 Result<void> Controller::ReadJournal() {
   state_ = state::State();  // nothing is shown that was not written
-  auto snapshot = ports_.store.LoadSnapshot();
-  if (!snapshot) return tl::unexpected(snapshot.error());
-  if (!snapshot->body.empty()) {
-    auto decoded = state::State::Decode(snapshot->body);
-    if (!decoded) return tl::unexpected(decoded.error());
-    state_ = std::move(*decoded);
+  auto loaded = state::LoadState(ports_.store);
+  if (!loaded) return tl::unexpected(loaded.error());
+  const auto mark = ports_.mark == nullptr ? std::nullopt : ports_.mark->Read();
+  if (mark && mark->revision > loaded->revision()) {
+    return Fail(ErrorCode::kConflict,
+                "the journal in " + ports_.store.Describe() + " ends at revision " +
+                    std::to_string(loaded->revision()) + ", but revision " +
+                    std::to_string(mark->revision) + " was written: its end is missing",
+                "put back what is missing, or let `musterd repair` go on without it");
   }
-  state::RecordQuery query;
-  query.after = state_.revision();
-  query.limit = SIZE_MAX >> 1;
-  const std::string where = ports_.store.Describe();
-  return ports_.store.Read(query, [&](const state::Record& record) -> Result<void> {
-    if (record.revision != state_.revision() + 1) {
-      return tl::unexpected(state::Damaged(state_.revision() + 1, where));
-    }
-    auto body = model::DecodeEvent(record.body);
-    if (!body) return tl::unexpected(body.error());
-    state_.Fold({record.at_ms, std::move(*body)});
-    return {};
-  });
+  state_ = std::move(*loaded);
+  return {};
 }
 
 Result<void> Controller::JoinNodes() {
@@ -244,6 +236,7 @@ Result<void> Controller::Commit() {
   if (batch_.empty() && history_.empty()) return {};
   auto written = ports_.store.Append(batch_, history_);
   if (!written) return written;
+  if (ports_.mark != nullptr) ports_.mark->Write({state_.revision(), state_.next_job()});
   batch_.clear();
   history_.clear();
   return {};

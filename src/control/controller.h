@@ -24,6 +24,7 @@
 #include "model/event.h"
 #include "pools/pool.h"
 #include "sim/engine_view.h"
+#include "state/mark.h"
 #include "state/state.h"
 #include "state/store.h"
 
@@ -61,6 +62,7 @@ class Controller {
     Clock& clock;
     state::Store& store;
     std::vector<pools::Pool*> pools;
+    state::MarkFile* mark = nullptr;  // none: a journal whose end is missing is not noticed
   };
   Controller(Ports ports, Settings settings);
   ~Controller();
@@ -139,6 +141,7 @@ class Controller {
   pools::Launch LaunchOf(const pools::LaunchKey& key) const;
   Result<const state::JobRecord*> Live(JobNumber job) const;
   Result<void> ForEachTask(JobNumber job, const std::function<Result<void>(JobNumber)>& act);
+  Result<void> ScaleTask(JobNumber job, int minimum, int maximum, const std::string& by);
   Result<std::vector<model::Follows>> ResolveFollows(const Submission& submission);
 
   Ports ports_;

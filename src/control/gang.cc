@@ -37,9 +37,11 @@ bool NeedsRegroup(const model::Job& spec) {
     case Framework::kTensorflow:
     case Framework::kMpi:
     case Framework::kDeepspeed:
+    // Its launcher could follow a resize by itself, but not onto other GPUs: which ones its
+    // processes see is settled when it starts.
+    case Framework::kHorovod:
       return true;
     case Framework::kNone:
-    case Framework::kHorovod:
     case Framework::kRay:
     case Framework::kMuster:
       return false;

@@ -36,12 +36,16 @@ void Service::Stop() {
   ::close(bell_);
 }
 
-void Service::Run(Work work) {
+void Service::Read(Work work) { Put({std::move(work), nullptr}); }
+
+void Service::Change(Work work, Answer answer) { Put({std::move(work), std::move(answer)}); }
+
+void Service::Put(Task task) {
   bool first = false;
   {
     const std::lock_guard lock(mutex_);
     first = inbox_.empty();
-    inbox_.push_back(std::move(work));
+    inbox_.push_back(std::move(task));
   }
   if (first) (void)::eventfd_write(bell_, 1);
 }
@@ -62,39 +66,46 @@ void Service::Wait() {
 void Service::Loop() {
   for (;;) {
     Wait();
-    std::vector<Work> work;
+    std::vector<Task> tasks;
     bool stop = false;
     {
       const std::lock_guard lock(mutex_);
-      work.swap(inbox_);
+      tasks.swap(inbox_);
       stop = stop_;
     }
-    TurnOnce(work);
+    TurnOnce(tasks);
     if (!stop) continue;
     if (auto finished = controller_.Finish(); !finished) log_(Describe(finished.error()));
     return;
   }
 }
 
-void Service::TurnOnce(const std::vector<Work>& work) {
+void Service::TurnOnce(const std::vector<Task>& tasks) {
   const auto now_ms = clock_.MonotonicNs() / 1'000'000;
   if (!healthy_ && now_ms >= retry_ms_) {
     healthy_ = controller_.Recover();
     retry_ms_ = now_ms + kRetryMs;
     if (healthy_) log_("the store can be written again");
   }
-  std::vector<Answer> answers;
-  for (const auto& item : work) {
-    if (auto answer = item(controller_)) answers.push_back(std::move(answer));
-  }
+  Result<void> written = healthy_;
   if (healthy_) {
-    healthy_ = controller_.Turn();
-    if (!healthy_) {
-      log_(Describe(healthy_.error()));
-      retry_ms_ = 0;
+    for (const auto& task : tasks) {
+      if (task.answer) task.work(controller_);
+    }
+    written = controller_.Turn();
+    if (!written) {
+      log_(Describe(written.error()));
+      healthy_ = controller_.Recover();  // what was not written is forgotten before anybody reads
+      retry_ms_ = now_ms + kRetryMs;
     }
   }
-  for (auto& answer : answers) answer(healthy_);
+  for (const auto& task : tasks) {
+    if (task.answer) {
+      task.answer(written);
+    } else {
+      task.work(controller_);
+    }
+  }
 }
 
 }  // namespace muster::control

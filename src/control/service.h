@@ -1,10 +1,11 @@
 // Service: the one thread that owns the controller.
 //
-// Others hand it work; it runs what has arrived, then one Turn() for all of it, then the answers.
-// While a turn waits for the disk the next one's work gathers, which is what makes a commit cheap
-// under load. When the store cannot be written the work of that turn is answered with the error,
-// and the state is read again from the store until writing works: nothing is kept that was not
-// written.
+// Others hand it work; it makes the changes that have arrived, then one Turn() for all of them,
+// then answers them and whoever wants to read. While a turn waits for the disk the next one's work
+// gathers, which is what makes a commit cheap under load. When the store cannot be written the
+// changes of that turn are answered with the error, and the state is read again from the store
+// until writing works; until then changes are refused and not tried. So nothing is shown or kept
+// that was not written.
 #pragma once
 
 #include <functional>
@@ -21,9 +22,10 @@ namespace muster::control {
 
 class Service {
  public:
-  // Called after the turn, with what became of its commit.
+  using Work = std::function<void(Controller&)>;
+  // Called after the turn, with what became of its commit. An error may mean that the change was
+  // not even tried.
   using Answer = std::function<void(const Result<void>& written)>;
-  using Work = std::function<Answer(Controller&)>;
   using Log = std::function<void(const std::string&)>;
 
   // `doorbells` are files that become readable when a pool has something to report.
@@ -34,13 +36,19 @@ class Service {
 
   // Ends the turn that runs and writes a snapshot; work that comes later is dropped.
   void Stop();
-  // From any thread. Work that only reads answers inside and returns nothing.
-  void Run(Work work);
+  // From any thread.
+  void Read(Work work);
+  void Change(Work work, Answer answer);
 
  private:
+  struct Task {
+    Work work;
+    Answer answer;  // none: it only reads
+  };
+  void Put(Task task);
   void Loop();
   void Wait();
-  void TurnOnce(const std::vector<Work>& work);
+  void TurnOnce(const std::vector<Task>& tasks);
 
   Controller& controller_;
   Clock& clock_;
@@ -48,7 +56,7 @@ class Service {
   Log log_;
   int bell_ = -1;
   std::mutex mutex_;
-  std::vector<Work> inbox_;  // guarded by mutex_
+  std::vector<Task> inbox_;  // guarded by mutex_
   bool stop_ = false;        // guarded by mutex_
   Result<void> healthy_;
   std::int64_t retry_ms_ = 0;

@@ -23,8 +23,10 @@
 #include "net/http_server.h"
 #include "pools/local/local_pool.h"
 #include "pools/simulated/simulated_pool.h"
+#include "state/mark.h"
 #include "state/postgres_store.h"
 #include "state/sqlite_store.h"
+#include "state/state.h"
 
 namespace {
 
@@ -160,11 +162,36 @@ Result<std::unique_ptr<muster::state::Store>> OpenStore(const Options& options) 
                       "postgresql://user@host/database, or nothing for SQLite in --state");
 }
 
+std::string MarkPath(const Options& options) { return options.state + "/journal.mark"; }
+
+// What was lost stays lost, but its numbers are not given out again.
+Result<void> SkipLostNumbers(muster::state::Store& store, const Options& options) {
+  muster::state::MarkFile file(MarkPath(options));
+  const auto mark = file.Read();
+  auto state = muster::state::LoadState(store);
+  if (!state) return tl::unexpected(state.error());
+  if (mark && mark->next_job > state->next_job()) {
+    const muster::model::Event event{state->last_ms(),
+                                     muster::model::NumbersSkipped{mark->next_job}};
+    const muster::state::Record record{state->revision() + 1, event.at_ms, 0,
+                                       muster::model::EncodeEvent(event.body)};
+    if (auto written = store.Append({&record, 1}, {}); !written) return written;
+    state->Fold(event);
+  }
+  file.Write({state->revision(), state->next_job()});
+  return {};
+}
+
 int Repair(const Options& options) {
+  const bool sqlite = options.store.empty();
+  auto moved =
+      sqlite ? muster::state::RepairSqlite(options.state + "/journal.db") : Result<std::int64_t>{};
+  if (!moved) return Refuse(moved.error());
   auto store = OpenStore(options);
   if (!store) return Refuse(store.error());
-  auto moved = (*store)->Repair();
+  if (!sqlite) moved = (*store)->Repair();
   if (!moved) return Refuse(moved.error());
+  if (auto skipped = SkipLostNumbers(**store, options); !skipped) return Refuse(skipped.error());
   Say("kept the intact part of " + (*store)->Describe() + "; " + std::to_string(*moved) +
       " records were put aside in its table set_aside");
   return 0;
@@ -185,7 +212,8 @@ int Serve(const Options& options) {
   muster::SystemClock clock;
   auto pools = OpenPools(config->cluster, options, clock);
   if (!pools) return Refuse(pools.error());
-  muster::control::Controller::Ports ports{clock, **store, {}};
+  muster::state::MarkFile mark(MarkPath(options));
+  muster::control::Controller::Ports ports{clock, **store, {}, &mark};
   for (const auto& pool : pools->all) ports.pools.push_back(pool.get());
   muster::control::Settings settings;
   settings.version = MUSTER_VERSION;

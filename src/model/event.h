@@ -109,6 +109,7 @@ struct JobChanged {
   std::shared_ptr<const Job> spec;
   std::string what;
   std::string by;
+  bool once_stopped = false;  // it runs with more workers than this leaves it, and is stopped first
 };
 struct JobStopping {
   JobNumber job = 0;
@@ -173,14 +174,18 @@ struct CheckpointTaken {
   std::int64_t at_ms = 0;
   std::int64_t step = -1;
 };
+struct NumbersSkipped {
+  JobNumber next = 0;  // the end of the journal was lost, and with it the jobs below this number
+};
 struct UseNoted {
   std::map<std::string, std::int64_t> gpu_ms;  // by queue, decayed
 };
 
-using EventBody = std::variant<DaemonStarted, NodeJoined, NodeWent, NodeMarked, QueuesApplied,
-                               JobSubmitted, JobHeld, JobChanged, JobStopping, JobResumed,
-                               JobRequeued, JobEnded, CycleRan, WorkerPlaced, WorkerLeaving,
-                               WorkerStarted, WorkerEnded, CheckpointTaken, UseNoted>;
+using EventBody =
+    std::variant<DaemonStarted, NodeJoined, NodeWent, NodeMarked, QueuesApplied, JobSubmitted,
+                 JobHeld, JobChanged, JobStopping, JobResumed, JobRequeued, JobEnded, CycleRan,
+                 WorkerPlaced, WorkerLeaving, WorkerStarted, WorkerEnded, CheckpointTaken, UseNoted,
+                 NumbersSkipped>;
 
 struct Event {
   std::int64_t at_ms = 0;

@@ -50,7 +50,7 @@ void Fields(V& v, JobHeld& e) {
 }
 template <typename V>
 void Fields(V& v, JobChanged& e) {
-  v("job", e.job)("spec", e.spec)("what", e.what)("by", e.by);
+  v("job", e.job)("spec", e.spec)("what", e.what)("by", e.by)("once_stopped", e.once_stopped);
 }
 template <typename V>
 void Fields(V& v, JobStopping& e) {
@@ -98,6 +98,10 @@ void Fields(V& v, CheckpointTaken& e) {
 template <typename V>
 void Fields(V& v, UseNoted& e) {
   v("gpu_ms", e.gpu_ms);
+}
+template <typename V>
+void Fields(V& v, NumbersSkipped& e) {
+  v("next", e.next);
 }
 
 }  // namespace muster::model

@@ -40,6 +40,7 @@ TEST(Event, EveryKindSurvivesItsBytes) {
   node.labels["rack"] = "r1";
   round_trip(NodeJoined{node});
   round_trip(UseNoted{{{"a", -5}, {"b", 1LL << 62}}});
+  round_trip(NumbersSkipped{77});
 }
 
 TEST(Event, AJobComesBackEqual) {

@@ -114,4 +114,9 @@ struct Job {
 
 inline constexpr std::int64_t kFirstFixedPriority = 100;  // from here on not preemptible by default
 
+// Build work holds a fixed share and is never taken away inside it; the rest goes by priority.
+inline bool PreemptibleByDefault(const Job& job) {
+  return job.kind != JobKind::kBuild && job.priority < kFirstFixedPriority;
+}
+
 }  // namespace muster::model

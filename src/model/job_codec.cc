@@ -46,14 +46,13 @@ std::optional<std::int64_t> ReadPriority(const DocNode& node, Problems& problems
   return std::nullopt;
 }
 
-// Build work holds a fixed share and is never taken away inside it; the rest goes by priority.
 void ReadRank(MapReader& reader, Job& job, Problems& problems) {
   const bool build = job.kind == JobKind::kBuild;
   job.priority = build ? kFirstFixedPriority : 50;
   if (const auto* node = reader.Take("priority")) {
     job.priority = ReadPriority(*node, problems).value_or(job.priority);
   }
-  job.preemptible = !build && job.priority < kFirstFixedPriority;
+  job.preemptible = PreemptibleByDefault(job);
   const auto* node = reader.Take("preemptible");
   if (node == nullptr) return;
   job.preemptible = ReadBool(*node, problems).value_or(job.preemptible);

@@ -181,8 +181,9 @@ DocNode JobToNode(const Job& job) {
   Put(out, "queue", TextNode(job.queue));
   Put(out, "kind", TextNode(NameOf(job.kind)));
   Put(out, "priority", PriorityNode(job.priority));
-  const bool by_default = job.kind != JobKind::kBuild && job.priority < kFirstFixedPriority;
-  if (job.preemptible != by_default) Put(out, "preemptible", BoolNode(job.preemptible));
+  if (job.preemptible != PreemptibleByDefault(job)) {
+    Put(out, "preemptible", BoolNode(job.preemptible));
+  }
   auto roles = MapNode();
   for (const auto& role : job.roles) Put(roles, role.name, RoleNode(job, role));
   Put(out, "roles", std::move(roles));

@@ -138,7 +138,10 @@ Result<void> Shim::EnterRunFolder() {
 std::string Shim::Limit() {
   if (!Cgroup::IsAsked(order_)) return order_.cores.empty() ? "none asked" : "affinity";
   auto made = Cgroup::Make(kCgroupBase, order_);
-  if (!made) return "affinity and rlimits: " + made.error().message;
+  if (!made) {
+    return (order_.cores.empty() ? "rlimits, cores not limited: " : "affinity and rlimits: ") +
+           made.error().message;
+  }
   cgroup_ = std::move(*made);
   return fmt::format("cgroup v{}", cgroup_->version());
 }

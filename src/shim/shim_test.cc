@@ -406,7 +406,7 @@ TEST_F(ShimTest, WithoutACgroupMemoryIsBoundedByRlimit) {
   order_.memory_bytes = 64 << 20;
   StartShell("ulimit -d");
   EXPECT_EQ(EndWithRecord().exit_code, 0);
-  EXPECT_EQ(Started().limits, "affinity and rlimits: no cgroup was named");
+  EXPECT_EQ(Started().limits, "rlimits, cores not limited: no cgroup was named");
   EXPECT_EQ(Text("log/0.out"), "65536\n");
 }
 

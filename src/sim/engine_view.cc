@@ -223,6 +223,7 @@ struct EngineView::Applier {
   }
   void operator()(const model::DaemonStarted&) const {}
   void operator()(const model::CycleRan&) const {}
+  void operator()(const model::NumbersSkipped&) const {}
   void operator()(const model::WorkerPlaced&) const {}
   void operator()(const model::WorkerStarted&) const {}
   void operator()(const model::NodeJoined& e) const { view.SetNode(state.nodes().at(e.node.name)); }
@@ -245,6 +246,7 @@ struct EngineView::Applier {
   void operator()(const model::JobResumed& e) const { Sync(e.job); }
   void operator()(const model::JobStopping& e) const { Sync(e.job); }
   void operator()(const model::JobChanged& e) const {
+    if (e.once_stopped) return;
     view.Remove(e.job);
     Sync(e.job);
   }

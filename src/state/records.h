@@ -81,6 +81,7 @@ struct Ending {
 struct JobRecord {
   JobNumber id = 0;
   std::shared_ptr<const model::Job> spec;
+  std::shared_ptr<const model::Job> next_spec;  // takes its place when the job has stopped; or none
   std::string user;
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
@@ -102,6 +103,7 @@ struct JobRecord {
   std::int64_t checkpoint_ms = -1;
   std::int64_t checkpoint_step = -1;
   std::uint32_t generation = 0;         // grows when the gang is formed anew
+  bool forming = false;                 // some have a new place, none of them runs yet
   std::vector<WorkerRecord> workers;    // empty until the first one is placed
   std::vector<Preemption> preemptions;  // the latest kPreemptionsKept
   std::uint32_t preempted = 0;

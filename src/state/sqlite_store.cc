@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <utility>
 
 #include "base/files.h"
+#include "state/salvage.h"
 
 namespace muster::state {
 namespace {
@@ -82,12 +84,13 @@ struct Close {
 class FileLock {
  public:
   FileLock() = default;
-  ~FileLock() {
-    if (file_ >= 0) ::close(file_);
-  }
+  ~FileLock() { Release(); }
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
+  void Release() {
+    if (file_ >= 0) ::close(std::exchange(file_, -1));
+  }
   Result<void> Take(const std::string& path) {
     file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (file_ < 0) {
@@ -345,6 +348,12 @@ Result<void> SqliteStore::Compact(std::uint64_t revision, std::int64_t ended_bef
 }
 
 Result<std::int64_t> SqliteStore::Repair() {
+  Statement check;
+  if (check.Prepare(db_.get(), "pragma quick_check(1)") != SQLITE_OK ||
+      check.Step() != SQLITE_ROW || check.Bytes(0) != "ok") {
+    return Fail(ErrorCode::kConflict, "the store " + path_ + " has damaged pages");
+  }
+  check.Reset();
   const auto snapshot = LoadSnapshot(0);
   std::uint64_t good = snapshot ? snapshot->revision : 0;
   RecordQuery all;
@@ -371,6 +380,33 @@ Result<std::int64_t> SqliteStore::Repair() {
 }
 
 }  // namespace
+
+Result<std::int64_t> RepairSqlite(const std::string& path) {
+  const auto whole = [&path]() -> Result<std::int64_t> {
+    auto store = OpenSqlite(path);
+    if (!store) return tl::unexpected(store.error());
+    return (*store)->Repair();
+  };
+  auto moved = whole();
+  if (moved || moved.error().code != ErrorCode::kConflict) return moved;
+  FileLock lock;
+  if (auto locked = lock.Take(path + ".lock"); !locked) return tl::unexpected(locked.error());
+  const std::string fresh = path + ".salvaged";
+  std::filesystem::remove(fresh);
+  if (auto copied = Salvage(path, fresh, kSchema); !copied) return tl::unexpected(copied.error());
+  std::string aside = path + ".damaged";
+  for (int i = 2; std::filesystem::exists(aside); ++i) {
+    aside = path + ".damaged-" + std::to_string(i);
+  }
+  std::error_code error;
+  std::filesystem::rename(path, aside, error);
+  std::filesystem::rename(path + "-wal", aside + "-wal", error);  // where there is one
+  std::filesystem::remove(path + "-shm", error);
+  std::filesystem::rename(fresh, path, error);
+  if (error) return Fail(ErrorCode::kUnavailable, "cannot put " + path + " in place");
+  lock.Release();
+  return whole();
+}
 
 Result<std::unique_ptr<Store>> OpenSqlite(const std::string& path) {
   auto store = std::make_unique<SqliteStore>(path);

@@ -16,4 +16,8 @@ namespace muster::state {
 
 Result<std::unique_ptr<Store>> OpenSqlite(const std::string& path);
 
+// Store::Repair(), also for a file that SQLite refuses as a whole: that one is put aside as
+// `path`.damaged, and what can be read of it takes its place.
+Result<std::int64_t> RepairSqlite(const std::string& path);
+
 }  // namespace muster::state

@@ -53,6 +53,9 @@ struct State::Folder {
 
   void operator()(const model::DaemonStarted&) const {}
   void operator()(const model::CycleRan&) const {}
+  void operator()(const model::NumbersSkipped& e) const {
+    s.next_job_ = std::max(s.next_job_, e.next);
+  }
   void operator()(const model::NodeJoined& e) const {
     auto& record = s.nodes_[e.node.name];
     const bool cordoned = record.node.cordoned, draining = record.node.draining;
@@ -115,6 +118,10 @@ struct State::Folder {
   void operator()(const model::JobHeld& e) const { Job(e.job).held = e.on; }
   void operator()(const model::JobChanged& e) const {
     JobRecord& job = Job(e.job);
+    if (e.once_stopped) {
+      job.next_spec = e.spec;
+      return;
+    }
     job.spec = e.spec;
     if (job.workers.empty()) return;
     std::size_t count = 0;
@@ -135,6 +142,7 @@ struct State::Folder {
   void operator()(const model::JobRequeued& e) const {
     JobRecord& job = Job(e.job);
     job.stopping = StopWhy::kNone;
+    if (job.next_spec) job.spec = std::exchange(job.next_spec, nullptr);
     job.not_before_ms = e.not_before_ms;
     job.paused = false;
     if (e.counts) ++job.failures;
@@ -175,12 +183,12 @@ struct State::Folder {
     Tracked(job, [&] {
       WorkerRecord& worker = Worker(job, e.worker);
       MUSTER_CHECK(!worker.Holds(), "a worker is placed where it holds no place");
-      // A gang that is formed anew is complete again with the last of its old members.
-      const bool regrouped =
-          worker.why == StopWhy::kRegrouped && job.Count(WorkerPhase::kLeaving) == 0;
+      // A gang that is formed anew counts with the first of its members that gets its place back.
+      const bool regrouped = worker.why == StopWhy::kRegrouped && !job.forming;
       if (!job.Holds() || regrouped) {
         if (job.generation > 0) ++job.restarts;
         ++job.generation;
+        job.forming = true;
       }
       // Why others left before was a matter of the last attempt.
       if (!job.Holds()) {
@@ -218,7 +226,10 @@ struct State::Folder {
     JobRecord& job = Job(e.job);
     WorkerRecord& worker = Worker(job, e.worker);
     if (worker.launch != e.launch) return;
-    if (worker.phase == WorkerPhase::kPlaced) worker.phase = WorkerPhase::kRunning;
+    if (worker.phase == WorkerPhase::kPlaced) {
+      worker.phase = WorkerPhase::kRunning;
+      job.forming = false;
+    }
     worker.started_ms = e.at_ms;
     worker.pid = e.pid;
     worker.limits = e.limits;

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "state/state.h"
+
 namespace muster::state {
 namespace {
 
@@ -50,6 +52,32 @@ Error Damaged(std::uint64_t revision, const std::string& where) {
               "; everything before it is intact",
           "`musterd repair` keeps the intact part and puts the rest aside; a copy of the store "
           "made earlier is the other way"};
+}
+
+Result<State> LoadState(Store& store) {
+  State state;
+  auto snapshot = store.LoadSnapshot();
+  if (!snapshot) return tl::unexpected(snapshot.error());
+  if (!snapshot->body.empty()) {
+    auto decoded = State::Decode(snapshot->body);
+    if (!decoded) return tl::unexpected(decoded.error());
+    state = std::move(*decoded);
+  }
+  RecordQuery query;
+  query.after = state.revision();
+  query.limit = SIZE_MAX >> 1;
+  const std::string where = store.Describe();
+  auto read = store.Read(query, [&](const Record& record) -> Result<void> {
+    if (record.revision != state.revision() + 1) {
+      return tl::unexpected(Damaged(state.revision() + 1, where));
+    }
+    auto body = model::DecodeEvent(record.body);
+    if (!body) return tl::unexpected(body.error());
+    state.Fold({record.at_ms, std::move(*body)});
+    return {};
+  });
+  if (!read) return tl::unexpected(read.error());
+  return state;
 }
 
 }  // namespace muster::state

@@ -79,6 +79,10 @@ class Store {
   virtual std::string Describe() const = 0;  // "SQLite /var/lib/muster/journal.db"
 };
 
+class State;
+// The snapshot and everything behind it, folded.
+Result<State> LoadState(Store& store);
+
 // Of everything in the record; what was read must have the one that was written.
 std::uint32_t Checksum(const Record& record);
 

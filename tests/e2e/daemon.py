@@ -43,6 +43,7 @@ class Daemon:
         self.run = (memory if os.access(memory, os.W_OK) else self.folder) / f"{self.folder.name}-run"
         self.options = options
         self.process = None
+        self.user = None  # another one than ours, where we are root
 
     def start(self):
         """Starts it and waits until it serves; returns the seconds that took."""
@@ -51,7 +52,7 @@ class Daemon:
         with open(self.folder / "musterd.log", "ab") as log:
             self.process = subprocess.Popen(
                 [str(self.bin / "musterd"), "--state", str(self.folder / "state"), "--socket", str(self.socket), "--run", str(self.run),
-                 "--ready-fd", str(told), *self.options], stdout=log, stderr=log, pass_fds=[told])
+                 "--ready-fd", str(told), *self.options], stdout=log, stderr=log, pass_fds=[told], user=self.user)
         os.close(told)
         serves = os.read(ready, 1)  # a byte, or the end of the pipe when it is gone
         took = time.perf_counter() - begun

@@ -76,6 +76,25 @@ class Life(Case):
         got = self.daemon.wait(one)
         self.assertIn("/no/such/program", got["status"]["termination"]["reason"])
 
+    def test_an_empty_name_is_no_job(self):
+        self.daemon.submit(job("sleep 600", name="precious"))
+        self.assertEqual(self.daemon.muster("cancel", "").returncode, 2)
+        with self.assertRaises(Refused) as refusal:
+            self.daemon.call("POST", "jobs/:cancel")
+        self.assertEqual(refusal.exception.status, 400)
+
+    def test_a_name_is_known_long_after_its_job_has_ended(self):
+        one = self.daemon.submit(job("true", name="precious"))
+        self.daemon.wait(one)
+        self.daemon.wait(self.daemon.submit(job("true", name="many", gpus=0, array="0-1099")), seconds=120)
+        self.until(lambda: self.daemon.call("GET", "version")["ended"] > 1100)
+        self.assertEqual(self.daemon.call("GET", "jobs/precious")["id"], one)
+
+    def test_a_priority_of_100_takes_away_what_was_preemptible_by_default(self):
+        one = self.daemon.submit(job("sleep 600"))
+        self.daemon.call("POST", f"jobs/{one}:priority?value=125")
+        self.assertNotIn("preemptible", self.daemon.call("GET", f"jobs/{one}")["spec"])
+
     def test_an_impossible_job_is_refused_with_the_numbers(self):
         with self.assertRaises(Refused) as refusal:
             self.daemon.submit(job("true", gpus=64))
@@ -204,6 +223,39 @@ class Sharing(Case):
         back = self.daemon.wait(rigid, phases=("running",))
         self.assertEqual(back["status"]["preemption"]["for_name"], "claim")
         self.assertEqual(back["status"]["restarts"], 1)
+
+    def test_a_gang_that_shrinks_starts_again_with_a_new_count_and_generation(self):
+        script = "echo $MUSTER_WORLD_SIZE $MUSTER_RESTART_COUNT $MUSTER_GENERATION; exec sleep 600"
+        for framework in ("torch", "horovod"):
+            big = self.daemon.submit(job(script, name=framework, queue="ana", workers="2..4", framework=framework))
+            self.until(lambda: self.out(big) == "4 0 1\n")
+            small = self.daemon.submit(job("sleep 600", queue="ben", gpus=2))
+            self.until(lambda: self.out(big) == "4 0 1\n2 1 2\n")
+            for one in (big, small):
+                self.daemon.call("POST", f"jobs/{one}:cancel")
+                self.daemon.wait(one)
+
+    def test_a_worker_that_ends_during_a_resize_ends_the_job_as_it_should(self):
+        script = ("[ $MUSTER_RANK = 0 ] || trap '' TERM; : >$MUSTER_RANK.up; "
+                  "while [ $MUSTER_RANK != 0 ] || [ ! -e go ]; do sleep 0.05; done; exit 5")
+        big = self.daemon.submit(dict(job(script, queue="ana", workers="2..4", checkpoint={"grace": "2s"}),
+                                      workdir=str(self.folder)))
+        self.until(lambda: all(self.path(f"{rank}.up").exists() for rank in range(4)))
+        small = self.daemon.submit(job("sleep 600", queue="ben", gpus=2))
+        phases = lambda: [w["phase"] for w in self.daemon.call("GET", f"jobs/{big}")["status"]["workers"]]
+        self.until(lambda: phases().count("leaving") == 2)
+        self.path("go").touch()
+        self.assertEqual(self.daemon.wait(big)["status"]["termination"]["exit"]["exit_code"], 5)
+        self.daemon.wait(small, ("running",))
+        held = [gpu["jobs"] for gpu in self.daemon.call("GET", "gpus") if gpu["jobs"]]
+        self.assertEqual([[one["id"] for one in jobs] for jobs in held], [[small], [small]])
+
+    def test_a_running_job_is_scaled_down(self):
+        one = self.daemon.submit(job("echo $MUSTER_WORLD_SIZE; exec sleep 600", queue="ana", workers="1..4"))
+        self.until(lambda: self.out(one) == "4\n")
+        self.daemon.call("POST", f"jobs/{one}:scale?min=1&max=2")
+        self.until(lambda: self.out(one) == "4\n2\n")
+        self.assertEqual(self.daemon.call("GET", f"jobs/{one}")["status"]["workers_max"], 2)
 
     def test_why_names_what_is_in_the_way(self):
         holder = self.daemon.submit(dict(job("sleep 600", queue="ana", workers=2), priority=100))
@@ -366,6 +418,62 @@ class Store(unittest.TestCase):
         self.daemon.start()
         self.assertEqual(self.daemon.wait(kept)["status"]["phase"], "succeeded")
 
+    def repair(self):
+        return subprocess.run([self.daemon.bin / "musterd", "--state", self.folder / "state", "repair"],
+                              capture_output=True, text=True)
+
+    def test_a_cut_or_damaged_tail_of_the_log_is_noticed_and_its_numbers_are_not_used_again(self):
+        for harm in (lambda wal: os.truncate(wal, wal.stat().st_size * 2 // 3),
+                     lambda wal: wal.write_bytes(wal.read_bytes()[:-5000] + b"?" + wal.read_bytes()[-4999:]),
+                     lambda wal: wal.unlink()):
+            self.daemon.start()
+            for number in range(6):
+                last = int(self.daemon.submit(job("true", name=f"w{number}")))
+                self.daemon.wait(last)
+            self.daemon.kill()
+            harm(self.folder / "state" / "journal.db-wal")
+            with self.assertRaises(RuntimeError) as refusal:
+                self.daemon.start()
+            self.assertIn("its end is missing", str(refusal.exception))
+            self.assertEqual(self.repair().returncode, 0)
+            self.daemon.start()
+            self.assertGreater(int(self.daemon.submit(job("true"))), last)
+            self.daemon.stop()
+
+    def test_a_database_file_that_lost_its_end_is_salvaged(self):
+        self.daemon.start()
+        for number in range(20):
+            self.daemon.wait(self.daemon.submit(job("true", name=f"w{number}" + "x" * 60)))
+        self.daemon.stop()  # writes the log back into the file
+        path = self.folder / "state" / "journal.db"
+        os.truncate(path, path.stat().st_size - 8192)
+        with self.assertRaises(RuntimeError) as refusal:
+            self.daemon.start()
+        self.assertIn("malformed", str(refusal.exception))
+        repaired = self.repair()
+        self.assertEqual(repaired.returncode, 0, repaired.stderr)
+        self.daemon.start()
+        self.assertTrue(path.with_name("journal.db.damaged").exists())
+        self.assertGreater(int(self.daemon.submit(job("true"))), 20)
+
+    def test_what_a_full_disk_refused_is_not_shown(self):
+        self.small_disk()
+        self.daemon.start()
+        one = self.daemon.submit(job("sleep 600"))
+        self.daemon.wait(one, ("running",))
+        filler = self.folder / "state" / "filler"
+        with open(filler, "wb", buffering=0) as file, self.assertRaises(OSError):
+            while True:
+                file.write(b"x" * 4096)
+        with self.assertRaises(Refused):
+            for number in range(2000):
+                self.daemon.submit(job("true", name=f"n{number}" + "x" * 90, gpus=2))
+        with self.assertRaises(Refused) as refusal:
+            self.daemon.call("POST", f"jobs/{one}:cancel")
+        self.assertEqual(refusal.exception.status, 503)
+        self.assertEqual(self.daemon.call("GET", f"jobs/{one}")["status"]["phase"], "running")
+        filler.unlink()
+
     def test_a_second_daemon_on_the_same_state_is_refused(self):
         self.daemon.start()
         second = Daemon(BUILD, self.folder)
@@ -408,6 +516,27 @@ class Users(Case):
                              extra_groups=[], cwd="/", capture_output=True, text=True, timeout=60,
                              env={"PATH": "/usr/bin:/bin", "MUSTER_DAEMON": str(self.daemon.socket)})
         self.assertEqual((got.returncode, got.stdout), (0, "nobody\n"), got.stderr)
+
+
+    def test_without_a_cgroup_cores_are_kept_by_affinity(self):
+        if os.geteuid() != 0 or (os.cpu_count() or 1) < 2:
+            self.skipTest("needs root and two cores")
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-e2e-"))
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        os.chown(folder, 65534, 65534)
+        daemon = Daemon(BUILD, folder)
+        daemon.user = 65534
+        daemon.start()
+        self.addCleanup(daemon.stop)
+        show = "grep Cpus_allowed_list /proc/self/status; exec sleep 600"
+        jobs = [daemon.submit(job(show, gpus=0, cpus=1)) for _ in range(2)]
+        told = lambda: [daemon.muster("logs", str(one)).stdout.split() for one in jobs]
+        self.until(lambda: all(told()))
+        self.assertEqual(len({words[1] for words in told()}), 2, "they share a core")
+        self.assertIn("affinity", daemon.call("GET", f"jobs/{jobs[0]}")["status"]["workers"][0]["limits_kept_by"])
+        for one in jobs:
+            daemon.call("POST", f"jobs/{one}:cancel")
+            daemon.wait(one)
 
 
 class CommandLine(Case):

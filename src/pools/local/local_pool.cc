@@ -163,7 +163,7 @@ Result<std::vector<model::Node>> LocalPool::Discover() {
 void LocalPool::Start(Launch launch) {
   auto spawned = Spawn(launch);
   if (spawned) {
-    live_[launch.key] = Live{0, 0, clock_.MonotonicNs() / 1'000'000};
+    live_[launch.key] = Live{0, 0, clock_.MonotonicNs() / 1'000'000, CoresOf(launch.key)};
     return;
   }
   PoolEvent event;
@@ -193,6 +193,7 @@ Result<void> LocalPool::Spawn(const Launch& launch) {
   if (::mkdir(order->log_dir.c_str(), 0755) != 0 && errno != EEXIST) {
     return Errno("cannot create " + order->log_dir);
   }
+  if (machine_.cgroup_root.empty()) GiveCores(*order);
   const std::string text = contract::Encode(*order);
   const Descriptor memory(::memfd_create("order", MFD_CLOEXEC));
   if (memory.get() < 0 ||
@@ -201,6 +202,36 @@ Result<void> LocalPool::Spawn(const Launch& launch) {
     return Errno("cannot hand over the order");
   }
   return SpawnShim(options_.shim, memory, lock);
+}
+
+// Where no cgroup can limit its processor time a worker gets as many whole cores as it asked for,
+// for itself and where possible near its GPUs. They are written down beside its lock, for the next
+// daemon. When too few are left it goes without: it is no worse off than the others.
+void LocalPool::GiveCores(contract::LaunchOrder& order) const {
+  std::set<int> busy;
+  for (const auto& [key, live] : live_) busy.insert(live.cores.begin(), live.cores.end());
+  std::vector<int> free;
+  std::vector<std::vector<int>> from{order.cores};
+  from.insert(from.end(), machine_.cores_of_numa.begin(), machine_.cores_of_numa.end());
+  for (const auto& cores : from) {
+    for (const int core : cores) {
+      if (busy.insert(core).second) free.push_back(core);
+    }
+  }
+  const auto wanted = static_cast<std::size_t>((order.cpu_milli + 999) / 1000);
+  if (wanted == 0 || free.size() < wanted) return;
+  free.resize(wanted);
+  std::ofstream file(order.run_dir + "/cores");
+  for (const int core : free) file << core << '\n';
+  order.cores = std::move(free);
+}
+
+std::vector<int> LocalPool::CoresOf(const LaunchKey& key) const {
+  std::vector<int> cores;
+  if (!machine_.cgroup_root.empty()) return cores;
+  std::ifstream file(folders_.Run(key) + "/cores");
+  for (int core = 0; file >> core;) cores.push_back(core);
+  return cores;
 }
 
 void LocalPool::Stop(const LaunchKey& key) {
@@ -239,7 +270,7 @@ Found LocalPool::Adopt(const LaunchKey& key) {
   ended_.erase(key);
   scan_ = true;
   if (!LockIsFree(key)) {
-    live_[key] = Live{0, 0, clock_.MonotonicNs() / 1'000'000};
+    live_[key] = Live{0, 0, clock_.MonotonicNs() / 1'000'000, CoresOf(key)};
     return Found::kAlive;
   }
   if (HasExit(key)) return Found::kEnded;
@@ -268,7 +299,7 @@ void LocalPool::Forget(const LaunchKey& key) {
     ::unlink((spool + kind).c_str());
   }
   const std::string run = folders_.Run(key);
-  for (const char* name : {"/lock", "/begun", "/ctl", "/worker.sock"}) {
+  for (const char* name : {"/lock", "/begun", "/ctl", "/worker.sock", "/cores"}) {
     ::unlink((run + name).c_str());
   }
   if (::rmdir(run.c_str()) != 0 && errno == ENOTEMPTY) {
@@ -334,7 +365,7 @@ void LocalPool::ReadRecord(const std::string& name, std::vector<PoolEvent>& out)
     event.at_ms = record->at_ms;
     event.pid = record->pid;
     event.text = record->limits;
-    live_[*key].pid = record->pid;
+    if (const auto live = live_.find(*key); live != live_.end()) live->second.pid = record->pid;
   } else if (kind == ".checkpoint") {
     const auto record = contract::DecodeCheckpoint(*text);
     if (!record) return;

@@ -61,6 +61,7 @@ class LocalPool final : public Pool {
     int pid = 0;  // of the worker, once it is known
     std::int64_t cpu_ms = 0;
     std::int64_t active_ms = 0;
+    std::vector<int> cores;  // that it has for itself
   };
 
   LocalPool(Options options, Clock& clock) : options_(std::move(options)), clock_(clock) {}
@@ -69,6 +70,8 @@ class LocalPool final : public Pool {
   void ReadRecord(const std::string& name, std::vector<PoolEvent>& out);
   void CheckShims(std::vector<PoolEvent>& out);
   void SendTells();
+  void GiveCores(contract::LaunchOrder& order) const;
+  std::vector<int> CoresOf(const LaunchKey& key) const;
   bool LockIsFree(const LaunchKey& key) const;
   bool HasExit(const LaunchKey& key) const;
 
