@@ -26,6 +26,7 @@ struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;
   std::string hint;
+  std::string path = {};  // the parameter or key that is meant, where there is one
 };
 
 template <typename T>

@@ -1,0 +1,252 @@
+#include "api/router.h"
+
+#include <algorithm>
+#include <array>
+
+#include "model/fields.h"
+
+namespace muster::api {
+namespace {
+
+using model::DocNode;
+
+constexpr std::array<std::string_view, 5> kMethods = {"get", "post", "put", "patch", "delete"};
+constexpr std::size_t kMostBodyBytes = std::size_t{1} << 20;
+
+std::vector<std::string> Words(std::string_view path) {
+  std::vector<std::string> words;
+  while (!path.empty()) {
+    const auto slash = path.find('/');
+    if (slash != 0) words.emplace_back(path.substr(0, slash));
+    if (slash == std::string_view::npos) break;
+    path.remove_prefix(slash + 1);
+  }
+  return words;
+}
+
+bool IsParameter(const std::string& word) { return word.starts_with('{'); }
+
+std::string TextOf(const DocNode& node, std::string_view key) {
+  const auto* found = node.Find(key);
+  return found == nullptr ? "" : found->text;
+}
+
+std::int64_t NumberOf(const DocNode& node, std::string_view key, std::int64_t otherwise) {
+  return model::ParseWhole(TextOf(node, key)).value_or(otherwise);
+}
+
+tl::unexpected<Error> Broken(const std::string& what) {
+  return Fail(ErrorCode::kInternal, "the OpenAPI document: " + what);
+}
+
+tl::unexpected<Error> Wrong(const Parameter& parameter, const std::string& why) {
+  Error error{ErrorCode::kUsage, "parameter \"" + parameter.name + "\" " + why, ""};
+  error.path = parameter.name;
+  return tl::unexpected(std::move(error));
+}
+
+Result<void> CheckValue(const Parameter& parameter, const std::string& value) {
+  if (value.size() > parameter.longest) {
+    return Wrong(parameter, "has more than " + std::to_string(parameter.longest) + " bytes");
+  }
+  if (parameter.type == Parameter::Type::kFlag) {
+    const bool known = value == "1" || value == "0" || value == "true" || value == "false";
+    return known ? Result<void>() : Wrong(parameter, "is true or false");
+  }
+  if (parameter.type == Parameter::Type::kWhole) {
+    const auto number = model::ParseWhole(value);
+    if (!number || *number < parameter.minimum || *number > parameter.maximum) {
+      return Wrong(parameter, "is a whole number" +
+                                  (parameter.minimum == INT64_MIN
+                                       ? std::string()
+                                       : ", at least " + std::to_string(parameter.minimum)) +
+                                  (parameter.maximum == INT64_MAX
+                                       ? std::string()
+                                       : ", at most " + std::to_string(parameter.maximum)));
+    }
+  }
+  const auto& allowed = parameter.allowed;
+  if (!allowed.empty() && std::find(allowed.begin(), allowed.end(), value) == allowed.end()) {
+    std::string list;
+    for (const auto& word : allowed) {
+      if (!list.empty()) list += ", ";
+      list += word;
+    }
+    return Wrong(parameter, "is one of: " + list);
+  }
+  return {};
+}
+
+// The path's parameters, when the words are those of the operation.
+bool Matches(const Operation& operation, const std::vector<std::string>& words,
+             std::string_view verb, std::map<std::string, std::string>& path) {
+  const auto& wanted = operation.words;
+  if (wanted.empty() || words.size() < wanted.size() || verb != operation.verb) return false;
+  const bool open_end = IsParameter(wanted.back()) && operation.verb.empty();
+  if (words.size() > wanted.size() && !(open_end && wanted.back() == "{queue}")) return false;
+  path.clear();
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (!IsParameter(wanted[i])) {
+      if (wanted[i] != words[i]) return false;
+      continue;
+    }
+    auto& value = path[wanted[i].substr(1, wanted[i].size() - 2)];
+    value = words[i];
+  }
+  for (std::size_t i = wanted.size(); i < words.size(); ++i) {
+    auto& value = path["queue"];
+    value += "/";
+    value += words[i];
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<Router> Router::Make(std::string_view openapi) {
+  model::Problems problems;
+  auto documents = model::ParseDocuments(openapi, problems);
+  if (problems.HasErrors()) return tl::unexpected(model::ToError(problems));
+  if (documents.size() != 1) return Broken("is not one document");
+  Router router;
+  router.document_ = std::move(documents.front());
+  if (auto read = router.Read(); !read) return tl::unexpected(read.error());
+  return router;
+}
+
+Result<void> Router::Read() {
+  const auto* paths = document_.Find("paths");
+  if (paths == nullptr) return Broken("has no paths");
+  for (const auto& item : paths->children) {
+    for (const auto& node : item.children) {
+      if (std::find(kMethods.begin(), kMethods.end(), node.key) == kMethods.end()) continue;
+      auto operation = ReadOperation(item.key, item, node);
+      if (!operation) return tl::unexpected(operation.error());
+      operations_.push_back(std::move(*operation));
+    }
+  }
+  return {};
+}
+
+const DocNode* Router::Follow(const DocNode* node) const {
+  const auto* reference = node == nullptr ? nullptr : node->Find("$ref");
+  if (reference == nullptr) return node;
+  const DocNode* at = &document_;
+  for (const auto& word : Words(std::string_view(reference->text).substr(1))) {
+    at = at == nullptr ? nullptr : at->Find(word);
+  }
+  return at;
+}
+
+Result<Parameter> Router::ReadParameter(const DocNode& node) const {
+  const auto* found = Follow(&node);
+  const auto* schema = found == nullptr ? nullptr : Follow(found->Find("schema"));
+  if (schema == nullptr) return Broken("a parameter has no schema");
+  Parameter parameter;
+  parameter.name = TextOf(*found, "name");
+  const auto in = TextOf(*found, "in"), type = TextOf(*schema, "type");
+  parameter.in = in == "path"     ? Parameter::In::kPath
+                 : in == "header" ? Parameter::In::kHeader
+                                  : Parameter::In::kQuery;
+  parameter.type = type == "integer"   ? Parameter::Type::kWhole
+                   : type == "boolean" ? Parameter::Type::kFlag
+                                       : Parameter::Type::kText;
+  parameter.required = TextOf(*found, "required") == "true";
+  parameter.minimum = NumberOf(*schema, "minimum", INT64_MIN);
+  parameter.maximum = NumberOf(*schema, "maximum", INT64_MAX);
+  parameter.longest = static_cast<std::size_t>(NumberOf(*schema, "maxLength", 4096));
+  if (const auto* words = schema->Find("enum")) {
+    for (const auto& word : words->children) parameter.allowed.push_back(word.text);
+  }
+  return parameter;
+}
+
+Result<Operation> Router::ReadOperation(const std::string& path, const DocNode& item,
+                                        const DocNode& node) const {
+  Operation operation;
+  operation.id = TextOf(node, "operationId");
+  operation.method = node.key;
+  std::transform(node.key.begin(), node.key.end(), operation.method.begin(),
+                 [](char c) { return static_cast<char>(c - 'a' + 'A'); });
+  operation.words = Words(path);
+  if (const auto colon = operation.words.back().find(':'); colon != std::string::npos) {
+    operation.verb = operation.words.back().substr(colon + 1);
+    operation.words.back().resize(colon);
+  }
+  operation.role = control::ParseRole(TextOf(node, "x-role"));
+  if (node.Find("requestBody") != nullptr) {
+    const auto most = NumberOf(node, "x-max-body", static_cast<std::int64_t>(kMostBodyBytes));
+    operation.most_body_bytes = static_cast<std::size_t>(most);
+  }
+  for (const auto* owner : {&item, &node}) {
+    const auto* list = owner->Find("parameters");
+    for (const auto& one : list == nullptr ? std::vector<DocNode>{} : list->children) {
+      auto parameter = ReadParameter(one);
+      if (!parameter) return tl::unexpected(parameter.error());
+      operation.parameters.push_back(std::move(*parameter));
+    }
+  }
+  return operation;
+}
+
+Result<Match> Router::Find(const std::string& method, std::string_view path) const {
+  auto words = Words(path);
+  std::string verb;
+  if (method == "POST" && !words.empty()) {
+    if (const auto colon = words.back().rfind(':'); colon != std::string::npos) {
+      verb = words.back().substr(colon + 1);
+      words.back().resize(colon);
+    }
+  }
+  Match match;
+  std::string others;
+  for (const auto& operation : operations_) {
+    if (!Matches(operation, words, verb, match.path)) continue;
+    if (operation.method == method) {
+      match.operation = &operation;
+      return match;
+    }
+    others += (others.empty() ? "" : ", ") + operation.method;
+  }
+  if (!others.empty()) {
+    return Fail(ErrorCode::kUsage, method + " is nothing that " + std::string(path) + " knows",
+                others);
+  }
+  return Fail(ErrorCode::kNotFound, "there is no call " + method + " " + std::string(path),
+              "GET /api/v1/openapi.json lists them");
+}
+
+Result<void> Router::Check(const Operation& operation, const net::Request& request) {
+  for (const auto& [name, value] : request.query) {
+    const auto known = std::find_if(
+        operation.parameters.begin(), operation.parameters.end(), [&name = name](const auto& p) {
+          return p.in == Parameter::In::kQuery && p.name == name;
+        });
+    if (known == operation.parameters.end()) {
+      std::string list;
+      for (const auto& parameter : operation.parameters) {
+        if (parameter.in != Parameter::In::kQuery) continue;
+        list += (list.empty() ? "" : ", ") + parameter.name;
+      }
+      Error error{ErrorCode::kUsage, operation.id + " has no parameter \"" + name + "\"",
+                  list.empty() ? "it has none" : "it has: " + list};
+      error.path = name;
+      return tl::unexpected(std::move(error));
+    }
+    if (auto sound = CheckValue(*known, value); !sound) return sound;
+  }
+  for (const auto& parameter : operation.parameters) {
+    if (parameter.in == Parameter::In::kHeader) {
+      const auto* value = request.Find(parameter.name);
+      if (value == nullptr) continue;
+      if (auto sound = CheckValue(parameter, *value); !sound) return sound;
+    }
+    if (parameter.in == Parameter::In::kQuery && parameter.required &&
+        !request.query.contains(parameter.name)) {
+      return Wrong(parameter, "is missing");
+    }
+  }
+  return {};
+}
+
+}  // namespace muster::api

@@ -1,0 +1,77 @@
+// Router: which call a request is, by the OpenAPI document that the daemon serves.
+//
+// The document in the tree is the only table of routes there is, so nothing undocumented can
+// answer, and a documented call without a handler is found when the daemon starts. Parameters are
+// checked against it too: an unknown one, a number out of its range or a word that is not listed is
+// refused before any handler sees it. A path parameter at the end may span slashes, since names of
+// queues do. Made once; finding a route costs a few dozen comparisons of short words.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "control/access.h"
+#include "model/document.h"
+#include "net/http.h"
+
+namespace muster::api {
+
+struct Parameter {
+  enum class In : std::uint8_t { kPath, kQuery, kHeader };
+  enum class Type : std::uint8_t { kText, kWhole, kFlag };
+  std::string name;
+  In in = In::kQuery;
+  Type type = Type::kText;
+  bool required = false;
+  std::int64_t minimum = INT64_MIN;
+  std::int64_t maximum = INT64_MAX;
+  std::size_t longest = 4096;
+  std::vector<std::string> allowed;  // empty: anything
+};
+
+struct Operation {
+  std::string id;
+  std::string method;
+  std::vector<std::string> words;  // of the path; "{job}" is a parameter
+  std::string verb;                // behind the colon of the last word; empty: none
+  control::Role role = control::Role::kAdmin;
+  std::size_t most_body_bytes = 0;
+  std::vector<Parameter> parameters;
+};
+
+struct Match {
+  const Operation* operation = nullptr;
+  std::map<std::string, std::string> path;  // the path's parameters
+};
+
+class Router {
+ public:
+  static Result<Router> Make(std::string_view openapi);
+
+  // kNotFound: no such path; kUsage: the path is there, with the methods that the hint lists.
+  Result<Match> Find(const std::string& method, std::string_view path) const;
+  const std::vector<Operation>& operations() const { return operations_; }
+  const model::DocNode& document() const { return document_; }
+
+  static Result<void> Check(const Operation& operation, const net::Request& request);
+
+ private:
+  Result<void> Read();
+  Result<Operation> ReadOperation(const std::string& path, const model::DocNode& item,
+                                  const model::DocNode& node) const;
+  Result<Parameter> ReadParameter(const model::DocNode& node) const;
+  const model::DocNode* Follow(const model::DocNode* node) const;  // its $ref, where it is one
+
+  model::DocNode document_;
+  std::vector<Operation> operations_;
+};
+
+// The document, as it is in the tree.
+std::string_view OpenApiText();
+
+}  // namespace muster::api

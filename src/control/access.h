@@ -1,0 +1,68 @@
+// Access: what one caller may do, from the members of the queues and the roles of users.
+//
+// A role that is given on a queue holds for the queues below it; the strongest one counts. A queue
+// that names no members, nor any above it, is open: whoever can reach the daemon is a user there,
+// which is what a box that its people share wants to be from the first minute. Root, and whoever
+// the daemon runs as, are admins; a token may cap what its user may do. A caller always sees its
+// own jobs. Made for one request on the controller's thread; a look-up costs a hash.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "model/queue.h"
+#include "state/state.h"
+
+namespace muster::control {
+
+enum class Role : std::uint8_t { kNone, kViewer, kUser, kQueueAdmin, kAdmin };
+std::string_view Name(Role role);
+Role ParseRole(std::string_view name);  // what is no role is none
+
+struct Caller {
+  std::string user;
+  std::vector<std::string> groups;
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::string from;         // "unix uid 1000", "token laptop from 10.0.0.3:51514"
+  bool is_root = false;     // by the kernel's word
+  Role cap = Role::kAdmin;  // at most this, whatever the user may do
+};
+
+class Access {
+ public:
+  Access(const state::State& state, Caller caller);
+
+  const Caller& caller() const { return caller_; }
+  const std::vector<std::string>& groups() const { return groups_; }
+  bool IsAdmin() const { return everywhere_ == Role::kAdmin; }
+  Role On(const std::string& queue) const;
+  Role Strongest() const;  // on any queue
+
+  bool Sees(const std::string& user, const std::string& queue) const;
+  bool Acts(const std::string& user, const std::string& queue) const;
+
+  Result<void> MayView() const;
+  Result<void> MaySubmit(const std::string& queue) const;
+  Result<void> MaySee(const state::JobRecord& job) const;
+  Result<void> MayAct(const state::JobRecord& job) const;  // also: read its output, enter it
+  Result<void> MayAdminister(const std::string& queue) const;
+  Result<void> MayAdministerAll() const;
+
+ private:
+  bool IsMe(const std::string& member) const;
+
+  const state::State& state_;
+  Caller caller_;
+  std::vector<std::string> groups_;
+  Role everywhere_ = Role::kNone;
+  bool shut_out_ = false;  // by an explicit role of `none`
+  std::unordered_map<std::string, const model::Queue*> queues_;
+  mutable std::unordered_map<std::string, Role> roles_;
+};
+
+}  // namespace muster::control

@@ -1,0 +1,99 @@
+#include "control/access.h"
+
+#include <gmock/gmock.h>
+
+namespace muster::control {
+namespace {
+
+using model::Queue;
+
+class AccessTest : public ::testing::Test {
+ protected:
+  AccessTest() {
+    Queue open, vision, detection, secret;
+    open.name = "open";
+    vision.name = "vision";
+    vision.members = {{"group:vision", "user"}, {"user:lea", "queue-admin"}};
+    detection.name = "vision/detection";
+    detection.parent = "vision";
+    detection.members = {{"group:guests", "viewer"}};
+    secret.name = "secret";
+    secret.members = {{"user:zoe", "user"}};
+    state_.Fold({1, model::QueuesApplied{{open, vision, detection, secret}, "test"}});
+  }
+
+  Access Of(const std::string& user, std::vector<std::string> groups = {}) {
+    Caller caller;
+    caller.user = user;
+    caller.groups = std::move(groups);
+    return Access(state_, caller);
+  }
+  static state::JobRecord JobOf(const std::string& user, const std::string& queue) {
+    auto spec = std::make_shared<model::Job>();
+    spec->queue = queue;
+    state::JobRecord job;
+    job.id = 7;
+    job.user = user;
+    job.spec = spec;
+    return job;
+  }
+
+  state::State state_;
+};
+
+TEST_F(AccessTest, AQueueWithoutMembersIsOpenAndOneWithMembersIsNot) {
+  EXPECT_EQ(Of("ana").On("open"), Role::kUser);
+  EXPECT_EQ(Of("ana").On("vision"), Role::kNone);
+  EXPECT_EQ(Of("ana").On("vision/detection"), Role::kNone);
+  EXPECT_EQ(Of("ana", {"vision"}).On("vision"), Role::kUser);
+}
+
+TEST_F(AccessTest, ARoleHoldsForTheQueuesBelowAndTheStrongestCounts) {
+  EXPECT_EQ(Of("lea").On("vision/detection"), Role::kQueueAdmin);
+  EXPECT_EQ(Of("ana", {"guests"}).On("vision/detection"), Role::kViewer);
+  EXPECT_EQ(Of("ana", {"guests", "vision"}).On("vision/detection"), Role::kUser);
+  EXPECT_EQ(Of("ana", {"guests"}).On("vision"), Role::kNone) << "not upwards";
+}
+
+TEST_F(AccessTest, WhoMayDoWhatToAJob) {
+  const auto job = JobOf("ana", "vision");
+  EXPECT_TRUE(Of("ana").MayAct(job)) << "its own, also after it left the queue";
+  EXPECT_TRUE(Of("lea").MayAct(job));
+  EXPECT_TRUE(Of("ben", {"vision"}).MaySee(job));
+  EXPECT_EQ(Of("ben", {"vision"}).MayAct(job).error().code, ErrorCode::kDenied);
+  EXPECT_EQ(Of("zoe").MaySee(job).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(Of("zoe").MayAct(job).error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(AccessTest, RootIsAdminAndACapHolds) {
+  Caller root;
+  root.user = "root";
+  root.is_root = true;
+  EXPECT_TRUE(Access(state_, root).MayAdministerAll());
+  root.cap = Role::kViewer;
+  const Access capped(state_, root);
+  EXPECT_FALSE(capped.MayAdministerAll());
+  EXPECT_FALSE(capped.MaySubmit("open"));
+  EXPECT_TRUE(capped.MaySee(JobOf("ana", "open")));
+  EXPECT_FALSE(capped.MayAct(JobOf("root", "open"))) << "not even its own";
+}
+
+TEST_F(AccessTest, ARoleOfAUserHoldsEverywhereAndNoneShutsOut) {
+  state_.Fold({2, model::UserSet{"eva", "viewer", {"vision"}, "root"}});
+  state_.Fold({3, model::UserSet{"adi", "admin", {}, "root"}});
+  state_.Fold({4, model::UserSet{"bad", "none", {"vision"}, "root"}});
+  EXPECT_EQ(Of("eva").On("secret"), Role::kViewer);
+  EXPECT_EQ(Of("eva").On("vision"), Role::kUser) << "by the group it was given";
+  EXPECT_TRUE(Of("adi").MayAdministerAll());
+  EXPECT_EQ(Of("bad").Strongest(), Role::kNone);
+  EXPECT_FALSE(Of("bad").MaySubmit("open"));
+}
+
+TEST_F(AccessTest, AQueueAdminIsNoAdmin) {
+  EXPECT_TRUE(Of("lea").MayAdminister("vision/detection"));
+  EXPECT_FALSE(Of("lea").MayAdminister("secret"));
+  EXPECT_FALSE(Of("lea").MayAdministerAll());
+}
+
+}  // namespace
+}  // namespace muster::control
