@@ -99,5 +99,22 @@ template <typename V>
 void Fields(V& v, UseNoted& e) {
   v("gpu_ms", e.gpu_ms);
 }
+template <typename V>
+void Fields(V& v, UserSet& e) {
+  v("name", e.name)("role", e.role)("groups", e.groups)("by", e.by);
+}
+template <typename V>
+void Fields(V& v, UserRemoved& e) {
+  v("name", e.name)("by", e.by);
+}
+template <typename V>
+void Fields(V& v, TokenMade& e) {
+  v("id", e.id)("name", e.name)("user", e.user)("hash", e.hash)("expires_ms", e.expires_ms)(
+      "role", e.role)("by", e.by);
+}
+template <typename V>
+void Fields(V& v, TokenRevoked& e) {
+  v("id", e.id)("by", e.by);
+}
 
 }  // namespace muster::model
