@@ -226,6 +226,10 @@ struct EngineView::Applier {
   void operator()(const model::NumbersSkipped&) const {}
   void operator()(const model::WorkerPlaced&) const {}
   void operator()(const model::WorkerStarted&) const {}
+  void operator()(const model::UserSet&) const {}
+  void operator()(const model::UserRemoved&) const {}
+  void operator()(const model::TokenMade&) const {}
+  void operator()(const model::TokenRevoked&) const {}
   void operator()(const model::NodeJoined& e) const { view.SetNode(state.nodes().at(e.node.name)); }
   void operator()(const model::NodeWent& e) const { view.SetNode(state.nodes().at(e.node)); }
   void operator()(const model::NodeMarked& e) const { view.SetNode(state.nodes().at(e.node)); }
