@@ -75,9 +75,9 @@ int Queues(Session& session) {
       rows.push_back({queue.value("name", ""), Number(queue["gpu_quota"]),
                       Number(queue["gpu_limit"]), Number(queue["gpus_held"]),
                       Number(queue["gpu_fair_share"]), Number(queue["jobs_running"]),
-                      Number(queue["jobs_waiting"])});
+                      Number(queue["jobs_waiting"]), Mark(queue)});
     }
-    PrintTable({"QUEUE", "QUOTA", "LIMIT", "HELD", "SHARE", "RUNNING", "WAITING"}, rows);
+    PrintTable({"QUEUE", "QUOTA", "LIMIT", "HELD", "SHARE", "RUNNING", "WAITING", ""}, rows);
   });
 }
 

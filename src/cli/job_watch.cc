@@ -28,6 +28,18 @@ std::string Marks(const Json& status) {
   return out;
 }
 
+// Who or what made a job leave: "for ben's claim".
+std::string ForWhom(const Json& preemption) {
+  if (preemption.contains("for_name")) {
+    return "for " + preemption.value("for_user", "") + "'s " + preemption.value("for_name", "");
+  }
+  if (preemption.contains("for_job")) return "for job " + Number(preemption["for_job"]);
+  const auto rule = preemption.value("rule", "");
+  return rule == "drain"   ? "its node is drained"
+         : rule == "stale" ? "it was below its minimum"
+                           : "by rule " + rule;
+}
+
 std::vector<std::string> Row(const Json& job, bool wide) {
   const auto& status = job["status"];
   const auto now = WallMs();
@@ -39,8 +51,9 @@ std::vector<std::string> Row(const Json& job, bool wide) {
   if (status.contains("termination")) {
     note = status["termination"].value("reason", "");
   } else if (status.contains("preemption") && status.value("phase", "") == "paused") {
-    const auto& by = status["preemption"];
-    note = "for " + by.value("for_user", "") + "'s " + by.value("for_name", "another job");
+    note = ForWhom(status["preemption"]);
+  } else {
+    note = status.value("note", "");
   }
   std::vector<std::string> row = {job.value("id", ""),
                                   job.value("name", ""),
@@ -166,7 +179,9 @@ int DescribeJob(Session& session, const std::string& job) {
 int Why(Session& session, const std::string& job) {
   const auto answer = session.client().Get("jobs/" + job + "/explain");
   return session.Show(answer, [](const Json& got) {
-    std::cout << got.value("name", "") << " is " << got.value("phase", "") << ": "
+    const auto phase = got.value("phase", "");
+    const bool runs = phase == "running" || phase == "starting";
+    std::cout << got.value("name", "") << " is " << phase << Marks(got) << ": "
               << got.value("sentence", "") << ".\n";
     if (got.contains("share")) {
       const auto& share = got["share"];
@@ -199,7 +214,8 @@ int Why(Session& session, const std::string& job) {
                 << " GPUs, " << holder.value("right", "") << '\n';
     }
     for (const auto& change : got.value("would_start_it", Json::array())) {
-      std::cout << "  starts if  you " << change.get<std::string>() << '\n';
+      std::cout << "  " << (runs ? "grows if   you " : "starts if  you ")
+                << change.get<std::string>() << '\n';
     }
     for (const auto& one : got.value("preemptions", Json::array())) {
       std::cout << "  history    " << Clock(one.value("at_ms", std::int64_t{0})) << " "

@@ -276,6 +276,98 @@ class Sharing(Case):
         self.assertGreater(report["decisions"], 6)
 
 
+class Explained(Case):
+    """What people are told of jobs that wait, and of jobs that cannot be."""
+    work = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
+
+    def why(self, one):
+        return self.daemon.call("GET", f"jobs/{one}/explain")
+
+    def note(self, one):
+        rows = self.daemon.muster("ps").stdout.splitlines()
+        row = next(row for row in rows if row.split()[0] == str(one))
+        return row[rows[0].index("NOTE"):].strip()
+
+    def refusal(self, spec):
+        with self.assertRaises(Refused) as refused:
+            self.daemon.submit(spec)
+        self.assertEqual(refused.exception.status, 422)
+        return refused.exception.body
+
+    def test_an_unlimited_quota_is_not_to_be_raised(self):
+        self.daemon.call("POST", "queues", {"queues": [{"name": "free", "quota": {"gpus": "unlimited"}}]})
+        self.daemon.wait(self.daemon.submit(job(self.work, queue="free", workers=4)), phases=("running",))
+        one = self.daemon.submit(job("true", queue="free"))
+        self.until(lambda: "fair share" in self.why(one)["sentence"])
+        self.assertNotIn("quota", str(self.why(one)["would_start_it"]))
+
+    def test_a_cordoned_node_is_named_and_how_it_comes_back(self):
+        node = self.daemon.call("GET", "nodes")[0]["name"]
+        for mark, word in (("cordon", "cordoned"), ("drain", "draining")):
+            self.daemon.call("POST", f"nodes/{node}:{mark}")
+            one = self.daemon.submit(job("true"))
+            got = self.why(one)
+            self.assertIn(f"node {node} is {word}", got["sentence"])
+            self.assertEqual(got["nodes_by_filter"], {"cordoned": 1})
+            self.assertIn(f"starts if  you run `muster node uncordon {node}`", self.daemon.muster("why", str(one)).stdout)
+            self.daemon.muster("node", "uncordon", node)
+            self.assertEqual(self.daemon.wait(one)["status"]["phase"], "succeeded")
+
+    def test_a_job_that_a_drain_paused_is_not_said_to_have_left_for_somebody(self):
+        node = self.daemon.call("GET", "nodes")[0]["name"]
+        one = self.daemon.submit(job(self.work))
+        self.daemon.wait(one, phases=("running",))
+        self.daemon.call("POST", f"nodes/{node}:drain")
+        self.daemon.wait(one, phases=("paused",))
+        self.assertEqual(self.note(one), "its node is drained")
+
+    def test_a_shrunk_job_is_told_what_it_has_and_why_no_more(self):
+        self.daemon.call("POST", "queues", QUEUES)
+        wide = self.daemon.submit(job(self.work, name="wide", queue="ana", workers="2..8"))
+        self.until(lambda: self.daemon.call("GET", f"jobs/{wide}")["status"]["workers_running"] == 4)
+        self.daemon.wait(self.daemon.submit(job(self.work, name="claim", queue="ben", workers=2)), phases=("running",))
+        self.until(lambda: self.daemon.call("GET", f"jobs/{wide}")["status"]["workers_running"] == 2)
+        got = self.why(wide)
+        self.assertIn("it runs with 2 of up to 8 workers; for more, there is no room", got["sentence"])
+        self.assertEqual(got["gate"], "share")
+        self.assertEqual(got["preemptions"][-1]["for_name"], "claim")
+
+    def test_more_than_a_limit_allows_is_refused_with_the_numbers(self):
+        self.daemon.call("POST", "queues", {"queues": [{"name": "top", "limit": {"gpus": 2}}, {"name": "top/leaf"}]})
+        self.assertIn("3 gpus are asked for at once; queue top has a limit of 2 gpus",
+                      self.refusal(job("true", queue="top/leaf", workers=3)))
+
+    def test_an_impossible_job_is_refused_with_the_resource_and_both_numbers(self):
+        self.assertIn("64 GPUs on one node are asked for; the largest node has 4", self.refusal(job("true", gpus=64)))
+        self.assertIn("a GPU of type H100 is asked for; there is only virtual",
+                      self.refusal(job("true", gpu_types=["H100"])))
+        self.assertIn("no node has the label zone=moon", self.refusal(job("true", nodes={"zone": "moon"})))
+        self.assertIn("all nodes together have room for 4", self.refusal(job("true", workers=5)))
+
+    def test_what_is_virtual_says_so_before_it_runs(self):
+        held = json.loads(self.daemon.muster("submit", "-", "--hold", "-o", "json",
+                                             input=json.dumps(job("true"))).stdout)["jobs"][0]["id"]
+        self.assertTrue(self.daemon.call("GET", f"jobs/{held}")["status"]["virtual"])
+        self.assertTrue(self.why(held)["virtual"])
+        self.assertIn("is held virtual:", self.daemon.muster("why", str(held)).stdout)
+        self.assertTrue(all(queue["virtual"] for queue in self.daemon.call("GET", "queues")))
+        self.assertIn("virtual", self.daemon.muster("queue", "list").stdout)
+
+    def test_ps_says_in_a_few_words_why_a_job_does_not_run(self):
+        first = self.daemon.submit(job(self.work, name="first", workers=4))
+        self.daemon.wait(first, phases=("running",))
+        after = self.daemon.submit(job("true", name="after", after=["first"]))
+        array = self.daemon.submit(job("true", name="array", array="1-2%1"))
+        waits = self.daemon.submit(job("true", name="waits"))
+        self.assertEqual(self.note(after), f"follows job {first} (first)")
+        self.assertIn(f"follows job {first} (first)", self.why(after)["sentence"])
+        self.assertEqual(self.note(int(array) + 2), "its array's turn has not come")
+        self.until(lambda: "no room" in self.note(waits))
+        self.daemon.call("POST", f"jobs/{waits}:hold")
+        self.assertEqual(self.note(waits), "held by hand")
+        self.assertEqual(self.note(first), "")
+
+
 class Faults(Case):
     def test_a_restarted_daemon_adopts_what_runs(self):
         go = self.path("go")
