@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace muster::api {
@@ -137,10 +138,11 @@ bool LogReader::SeekTail(std::int64_t lines) {
     if (::pread(file.handle.get(), piece.data(), static_cast<std::size_t>(want), from) != want) {
       return true;  // it has shrunk: show what there is
     }
-    for (auto i = want; i-- > 0;) {
-      const bool last = std::exchange(search_last_, false);
-      if (piece[static_cast<std::size_t>(i)] != '\n' || last) continue;
-      if (++search_seen_ == lines) return found(from + i + 1);
+    auto left = static_cast<std::size_t>(want);
+    if (std::exchange(search_last_, false)) --left;
+    while (const void* end = ::memrchr(piece.data(), '\n', left)) {
+      left = static_cast<std::size_t>(static_cast<const char*>(end) - piece.data());
+      if (++search_seen_ == lines) return found(from + static_cast<std::int64_t>(left) + 1);
     }
     search_at_ = from;
     looked += want;

@@ -71,8 +71,8 @@ int Logs(Session& session, const LogOptions& options) {
     if (!about) return Refuse(about.error());
     const auto facts = Json::parse(*about);
     if (facts.value("full", false)) {
-      std::cerr << "muster: the last " << facts.value("files", 0)
-                << " files of this log are kept; what was written before them has been dropped\n";
+      std::cerr << "muster: of this log the last " << facts.value("files", 0)
+                << " files are kept; what was written before them, if anything, has been dropped\n";
     }
   }
   LinesAsJson lines(options.worker, options.err);

@@ -136,12 +136,19 @@ class FlagFile {
     Error error{ErrorCode::kUsage, "", ""};
     for (const auto& problem : decoded.problems.Sorted()) {
       if (problem.severity != model::Severity::kError) continue;
-      const auto line = static_cast<std::size_t>(std::max(problem.mark.line, 1));
-      const bool known = line >= 2 && line - 2 < lines_.size();
-      error.message += (error.message.empty() ? "" : "; ") +
-                       (known ? lines_[line - 2].first + std::string(": ") : "") + problem.message;
-      if (error.hint.empty() && !problem.allowed.empty())
-        error.hint = "allowed: " + problem.allowed;
+      if (!error.message.empty()) error.message += "; ";
+      const auto line = static_cast<std::size_t>(std::max(problem.mark.line, 2)) - 2;
+      const bool known = problem.mark.line >= 2 && line < lines_.size();
+      std::string_view said = problem.message;
+      if (known) {
+        error.message += std::string(lines_[line].first) + ": ";
+        // The flag stands for the key, which nobody wrote.
+        if (const auto end = said.find("`: "); said.starts_with('`') && end != said.npos) {
+          said.remove_prefix(end + 3);
+        }
+      }
+      error.message += said;
+      if (!problem.allowed.empty()) error.message += " (allowed: " + problem.allowed + ")";
     }
     return tl::unexpected(std::move(error));
   }

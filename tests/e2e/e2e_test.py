@@ -525,7 +525,7 @@ class Output(Case):
         self.assertRegex(got.stderr, r"job 1 failed: .*4\n")
         missing = self.daemon.muster("run", "--", "nosuchprog")
         self.assertEqual(missing.returncode, 100)
-        self.assertRegex(missing.stderr, r"job 2 failed: .*nosuchprog.*No such file")
+        self.assertRegex(missing.stderr, r"job 2 failed: .*nosuchprog.*[Nn]o such file")
         self.assertRegex(self.daemon.muster("wait", "2").stderr, r"^job 2 failed: .*nosuchprog")
 
     def test_every_verb_prints_one_json_document(self):
@@ -540,8 +540,9 @@ class Output(Case):
         self.assertEqual([one["status"]["phase"] for one in json.loads(waited.stdout)["jobs"]], ["succeeded"] * 2)
         lines = [json.loads(line) for line in self.daemon.muster("logs", "a", "-o", "json").stdout.splitlines()]
         self.assertEqual(lines, [{"rank": 0, "stream": "out", "line": "1"}, {"rank": 0, "stream": "out", "line": "2"}])
-        held = [self.daemon.submit(job("true", gpus=4)) for _ in range(2)]
-        json.loads(self.daemon.muster("hold", *held, "-o", "json").stdout)
+        long = [self.daemon.submit(job("sleep 600")) for _ in range(2)]
+        acted = json.loads(self.daemon.muster("cancel", *long, "-o", "json").stdout)
+        self.assertEqual([one["id"] for one in acted["jobs"]], long)
         saved = json.loads(self.daemon.muster("snapshot", "save", str(self.path("shot")), "-o", "json").stdout)
         self.assertEqual(saved["bytes"], self.path("shot").stat().st_size)
         self.assertGreater(saved["revision"], 0)
