@@ -9,6 +9,7 @@
 #include "model/problems.h"
 #include "model/spec_codec.h"
 #include "sim/replay.h"
+#include "state/state.h"
 
 namespace muster::cli {
 namespace {
@@ -106,7 +107,15 @@ int SaveSnapshot(Session& session, const std::string& file) {
   if (!out) return Refuse({ErrorCode::kDenied, "cannot write " + file, "check the path and room"});
   std::cerr << "saved " << bytes->size() << " bytes; `muster snapshot replay " << file
             << "` decides it again\n";
-  return 0;
+  if (session.output() == Output::kTable || session.output() == Output::kWide) return 0;
+  const auto recording = sim::DecodeRecording(*bytes);
+  if (!recording) return Refuse(recording.error());
+  const auto begun = state::State::Decode(recording->state);
+  if (!begun) return Refuse(begun.error());
+  const Json saved = {{"file", file},
+                      {"bytes", bytes->size()},
+                      {"revision", begun->revision() + recording->records.size()}};
+  return session.Show(saved.dump(2), [](const Json&) {});
 }
 
 int ReplaySnapshot(const std::string& file, Output output) {

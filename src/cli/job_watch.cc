@@ -1,4 +1,4 @@
-// Watching jobs: lists, one job, why it waits, its output, its events, its end.
+// Watching jobs and acting on them: lists, one job, why it waits.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -13,9 +13,6 @@ namespace muster::cli {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr int kFailed = 100, kNotFinished = 101, kCancelled = 102;
-constexpr std::chrono::milliseconds kLookAgain(100);
 
 std::string Number(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
@@ -105,7 +102,10 @@ int Ps(Session& session, const ListOptions& options) {
       if (session.wide()) head.insert(head.end(), {"PRIORITY", "RESTARTS"});
       head.emplace_back("NOTE");
       std::vector<std::vector<std::string>> rows;
-      for (const auto& job : got["jobs"]) rows.push_back(Row(job, session.wide()));
+      for (const auto& job : got.at("jobs")) {
+        job.at("status").at("gpus");  // or it is no job: throws
+        rows.push_back(Row(job, session.wide()));
+      }
       if (options.watch && ::isatty(STDOUT_FILENO) == 1) std::cout << "\033[H\033[2J";
       PrintTable(head, rows);
       if (rows.empty()) std::cerr << (options.all ? "no jobs\n" : "no jobs wait or run\n");
@@ -119,7 +119,7 @@ int Ps(Session& session, const ListOptions& options) {
 int DescribeJob(Session& session, const std::string& job) {
   const auto answer = session.client().Get("jobs/" + job);
   return session.Show(answer, [&](const Json& got) {
-    const auto& status = got["status"];
+    const auto& status = got.at("status");
     const auto line = [](const char* name, const std::string& value) {
       if (!value.empty()) std::cout << fmt::format("{:<12} {}\n", name, value);
     };
@@ -162,11 +162,11 @@ int DescribeJob(Session& session, const std::string& job) {
                                          : exit.value("failure", "lost");
         if (exit.value("out_of_memory", false)) end += ", out of memory";
       }
-      rows.push_back({Number(worker["worker"]), worker.value("role", ""), worker.value("phase", ""),
-                      worker.value("node", ""), worker.value("gpus", Json::array()).dump(),
-                      worker.contains("pid") ? Number(worker["pid"]) : "", end,
-                      worker.value("limits_kept_by", ""),
-                      Progress(worker.value("report", Json::object()))});
+      rows.push_back(
+          {Number(worker.at("worker")), worker.value("role", ""), worker.value("phase", ""),
+           worker.value("node", ""), worker.value("gpus", Json::array()).dump(),
+           worker.contains("pid") ? Number(worker["pid"]) : "", end,
+           worker.value("limits_kept_by", ""), Progress(worker.value("report", Json::object()))});
     }
     if (!rows.empty()) {
       std::cout << '\n';
@@ -228,85 +228,28 @@ int Why(Session& session, const std::string& job) {
   });
 }
 
-int Logs(Session& session, const LogOptions& options) {
-  client::Client::Query query;
-  query["worker"] = std::to_string(options.worker);
-  if (options.follow) query["follow"] = "1";
-  if (options.err) query["err"] = "1";
-  if (options.tail >= 0) query["tail"] = std::to_string(options.tail);
-  const auto streamed =
-      session.client().Stream("jobs/" + options.job + "/logs", query, [](std::string_view bytes) {
-        std::cout << bytes;
-        std::cout.flush();
-        return std::cout.good();
-      });
-  return streamed ? 0 : Refuse(streamed.error());
-}
-
-int Events(Session& session, const std::string& job, bool follow, int limit) {
-  const std::string path = job.empty() ? "events" : "jobs/" + job + "/events";
-  client::Client::Query query{{"limit", std::to_string(limit)}};
-  std::uint64_t seen = 0;
-  for (;;) {
-    const auto answer = session.client().Get(path, query);
-    const int status = session.Show(answer, [&](const Json& got) {
-      for (const auto& event : got["events"]) {
-        const auto revision = event.value("revision", std::uint64_t{0});
-        if (revision <= seen) continue;
-        seen = revision;
-        if (event.value("kind", "") == "cycle-ran" && !session.wide()) continue;
-        std::cout << Clock(event.value("at_ms", std::int64_t{0})) << "  "
-                  << fmt::format("{:<17}", event.value("kind", "")) << ' ' << event["facts"].dump()
-                  << '\n';
-      }
-    });
-    if (status != 0 || !follow) return status;
-    std::cout.flush();
-    if (job.empty() && seen > 0) query["since"] = std::to_string(seen);
-    std::this_thread::sleep_for(kLookAgain);
-  }
-}
-
-int Wait(Session& session, const std::vector<std::string>& jobs, const std::string& until,
-         std::int64_t timeout_ms) {
-  const auto deadline = timeout_ms > 0 ? WallMs() + timeout_ms : INT64_MAX;
-  int status = 0;
-  for (const auto& job : jobs) {
-    for (;;) {
-      const auto answer = session.client().Get("jobs/" + job);
-      if (!answer) return Refuse(answer.error());
-      const auto phase = Json::parse(*answer)["status"].value("phase", "");
-      const bool ended = phase == "succeeded" || phase == "failed" || phase == "cancelled";
-      if (ended) {
-        if (phase == "failed") status = kFailed;
-        if (phase == "cancelled" && status == 0) status = kCancelled;
-        break;
-      }
-      if (until == "running" && phase == "running") break;
-      if (WallMs() >= deadline) {
-        std::cerr << "muster: job " << job << " is " << phase << '\n';
-        return kNotFinished;
-      }
-      std::this_thread::sleep_for(kLookAgain);
-    }
-  }
-  return status;
-}
-
 int Act(Session& session, const std::vector<std::string>& jobs, const std::string& verb,
         const client::Client::Query& query) {
   int status = 0;
+  std::string list;
   for (const auto& job : jobs) {
     std::string path = "jobs/";
     path.append(job).append(":").append(verb);
     const auto answer = session.client().Post(path, query, "");
-    const int shown = session.Show(answer, [&](const Json& got) {
-      std::cout << "job " << got.value("id", "") << " " << got.value("name", "")
-                << (got.contains("phase") ? ": " + got.value("phase", "") : "") << '\n';
-    });
-    if (shown != 0) status = shown;
+    if (!answer) {
+      status = Refuse(answer.error());
+      continue;
+    }
+    list += (list.empty() ? "" : ",") + *answer;
   }
-  return status;
+  if (list.empty()) return status;
+  const int shown = session.Show("{\"jobs\":[" + list + "]}", [](const Json& got) {
+    for (const auto& job : got.at("jobs")) {
+      std::cout << "job " << job.value("id", "") << " " << job.value("name", "")
+                << (job.contains("phase") ? ": " + job.value("phase", "") : "") << '\n';
+    }
+  });
+  return status != 0 ? status : shown;
 }
 
 int Scale(Session& session, const std::string& job, const std::string& workers) {
