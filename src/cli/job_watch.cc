@@ -30,7 +30,7 @@ std::string ForWhom(const Json& preemption) {
   if (preemption.contains("for_name")) {
     return "for " + preemption.value("for_user", "") + "'s " + preemption.value("for_name", "");
   }
-  if (preemption.contains("for_job")) return "for job " + Number(preemption["for_job"]);
+  if (preemption.contains("for_job")) return "for job " + Number(preemption.at("for_job"));
   const auto rule = preemption.value("rule", "");
   return rule == "drain"   ? "its node is drained"
          : rule == "stale" ? "it was below its minimum"
@@ -38,7 +38,7 @@ std::string ForWhom(const Json& preemption) {
 }
 
 std::vector<std::string> Row(const Json& job, bool wide) {
-  const auto& status = job["status"];
+  const auto& status = job.at("status");
   const auto now = WallMs();
   std::string workers = std::to_string(status.value("workers_running", 0)) + "/";
   const int least = status.value("workers_min", 0), most = status.value("workers_max", 0);
@@ -46,9 +46,9 @@ std::vector<std::string> Row(const Json& job, bool wide) {
   const auto created = job.value("created_at_ms", std::int64_t{0});
   std::string note;
   if (status.contains("termination")) {
-    note = status["termination"].value("reason", "");
+    note = status.at("termination").value("reason", "");
   } else if (status.contains("preemption") && status.value("phase", "") == "paused") {
-    note = ForWhom(status["preemption"]);
+    note = ForWhom(status.at("preemption"));
   } else {
     note = status.value("note", "");
   }
@@ -58,7 +58,7 @@ std::vector<std::string> Row(const Json& job, bool wide) {
                                   job.value("queue", ""),
                                   status.value("phase", ""),
                                   workers,
-                                  Number(status["gpus"]) + Marks(status),
+                                  Number(status.at("gpus")) + Marks(status),
                                   Ago(now - created),
                                   Ago(status.value("ran_ms", std::int64_t{0}))};
   if (wide) {
@@ -141,14 +141,14 @@ int DescribeJob(Session& session, const std::string& job) {
     line("ran", Ago(status.value("ran_ms", std::int64_t{0})));
     line("restarts", std::to_string(status.value("restarts", 0)));
     if (status.contains("termination")) {
-      line("ended", Clock(status["termination"].value("at_ms", std::int64_t{0})) + ": " +
-                        status["termination"].value("reason", ""));
+      line("ended", Clock(status.at("termination").value("at_ms", std::int64_t{0})) + ": " +
+                        status.at("termination").value("reason", ""));
     }
     for (const auto& one : status.value("preemptions", Json::array())) {
       line(one.value("what", "").c_str(),
            Clock(one.value("at_ms", std::int64_t{0})) + " by rule " + one.value("rule", "") +
                (one.contains("for_job")
-                    ? " for job " + Number(one["for_job"]) + " (" + one.value("for_user", "") +
+                    ? " for job " + Number(one.at("for_job")) + " (" + one.value("for_user", "") +
                           "'s " + one.value("for_name", "") + ")"
                     : ""));
     }
@@ -156,16 +156,16 @@ int DescribeJob(Session& session, const std::string& job) {
     for (const auto& worker : status.value("workers", Json::array())) {
       std::string end;
       if (worker.contains("exit")) {
-        const auto& exit = worker["exit"];
-        end = exit.contains("exit_code") ? "exit " + Number(exit["exit_code"])
-              : exit.contains("signal")  ? "signal " + Number(exit["signal"])
+        const auto& exit = worker.at("exit");
+        end = exit.contains("exit_code") ? "exit " + Number(exit.at("exit_code"))
+              : exit.contains("signal")  ? "signal " + Number(exit.at("signal"))
                                          : exit.value("failure", "lost");
         if (exit.value("out_of_memory", false)) end += ", out of memory";
       }
       rows.push_back(
           {Number(worker.at("worker")), worker.value("role", ""), worker.value("phase", ""),
            worker.value("node", ""), worker.value("gpus", Json::array()).dump(),
-           worker.contains("pid") ? Number(worker["pid"]) : "", end,
+           worker.contains("pid") ? Number(worker.at("pid")) : "", end,
            worker.value("limits_kept_by", ""), Progress(worker.value("report", Json::object()))});
     }
     if (!rows.empty()) {
@@ -184,9 +184,9 @@ int Why(Session& session, const std::string& job) {
     std::cout << got.value("name", "") << " is " << phase << Marks(got) << ": "
               << got.value("sentence", "") << ".\n";
     if (got.contains("share")) {
-      const auto& share = got["share"];
-      std::cout << "  share      quota " << Number(share["quota"]) << ", held "
-                << Number(share["held"]) << ", fair share now " << Number(share["fair_share"])
+      const auto& share = got.at("share");
+      std::cout << "  share      quota " << Number(share.at("quota")) << ", held "
+                << Number(share.at("held")) << ", fair share now " << Number(share.at("fair_share"))
                 << "; " << got.value("jobs_ahead", 0) << " jobs ahead in its queue\n";
       std::cout << "  room       " << got.value("fit_now", 0) << " of "
                 << got.value("workers_needed", 0) << " workers fit now, "
@@ -195,13 +195,13 @@ int Why(Session& session, const std::string& job) {
     }
     if (got.contains("nodes_by_filter")) {
       std::string list;
-      for (const auto& [filter, count] : got["nodes_by_filter"].items()) {
+      for (const auto& [filter, count] : got.at("nodes_by_filter").items()) {
         list += (list.empty() ? "" : ", ") + filter + " " + count.dump();
       }
       if (!list.empty()) std::cout << "  nodes      " << list << '\n';
     }
     if (got.contains("nearest_fit")) {
-      const auto& nearest = got["nearest_fit"];
+      const auto& nearest = got.at("nearest_fit");
       std::cout << "  nearest    " << nearest.value("node", "") << ", short of "
                 << nearest.value("missing", "");
       if (nearest.value("gpus_missing", 0) > 0) {
@@ -210,7 +210,7 @@ int Why(Session& session, const std::string& job) {
       std::cout << '\n';
     }
     for (const auto& holder : got.value("held_by", Json::array())) {
-      std::cout << "  held by    " << holder.value("queue", "") << ": " << Number(holder["gpus"])
+      std::cout << "  held by    " << holder.value("queue", "") << ": " << Number(holder.at("gpus"))
                 << " GPUs, " << holder.value("right", "") << '\n';
     }
     for (const auto& change : got.value("would_start_it", Json::array())) {
