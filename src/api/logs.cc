@@ -1,10 +1,10 @@
 #include "api/logs.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
+#include <optional>
+
+#include "api/log_reader.h"
+#include "model/fields.h"
 
 namespace muster::api {
 namespace {
@@ -13,93 +13,129 @@ using control::Controller;
 using control::Service;
 
 constexpr int kFollowMs = 100;
-constexpr std::size_t kPiece = std::size_t{256} << 10;
-constexpr std::int64_t kLongestTail = std::int64_t{64} << 20;
+constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
+constexpr std::size_t kQueueBytes = std::size_t{4} << 20;  // what may wait for the reader
+constexpr std::size_t kTurnBytes = std::size_t{2} << 20;   // before others get their turn
+
+struct LogQuery {
+  std::uint32_t worker = 0;
+  bool err = false;
+  bool follow = false;
+  bool about = false;
+  std::optional<std::int64_t> tail;
+  std::optional<std::int64_t> since_ms;
+};
+
+Result<std::optional<std::int64_t>> WholeOf(const Call& call, const std::string& name) {
+  const auto text = call.Text(name);
+  if (text.empty() && !call.request->query.contains(name)) return std::optional<std::int64_t>();
+  const auto value = model::ParseWhole(text);
+  if (!value) {
+    return Fail(ErrorCode::kUsage, name + ": \"" + text + "\" is no whole number",
+                "write a number from 0");
+  }
+  return value;
+}
+
+Result<LogQuery> Parse(const Call& call) {
+  LogQuery query;
+  const auto worker = WholeOf(call, "worker");
+  if (!worker) return tl::unexpected(worker.error());
+  if (worker->value_or(0) > UINT32_MAX) {
+    return Fail(ErrorCode::kUsage, "worker: " + call.Text("worker") + " is no worker", "");
+  }
+  query.worker = static_cast<std::uint32_t>(worker->value_or(0));
+  const auto tail = WholeOf(call, "tail");
+  if (!tail) return tl::unexpected(tail.error());
+  query.tail = *tail;
+  const auto since = WholeOf(call, "since");
+  if (!since) return tl::unexpected(since.error());
+  query.since_ms = *since;
+  query.err = call.Flag("err");
+  query.follow = call.Flag("follow");
+  query.about = call.Flag("about");
+  return query;
+}
 
 class Follower : public std::enable_shared_from_this<Follower> {
  public:
   Follower(Service& service, net::HttpServer* server, Call call, model::JobNumber job,
-           std::string path, bool follow)
+           const std::string& path, const LogQuery& query)
       : service_(service),
         server_(server),
         call_(std::move(call)),
         job_(job),
-        path_(std::move(path)),
-        follow_(follow) {}
-  ~Follower() {
-    if (file_ >= 0) ::close(file_);
-  }
-  Follower(const Follower&) = delete;
-  Follower& operator=(const Follower&) = delete;
+        query_(query),
+        reader_(path) {}
 
-  void Begin(std::int64_t tail) {
+  void Begin() {
+    reader_.Look();
+    if (query_.about) return About();
     call_.exchange->BeginStream(200, "application/octet-stream");
-    Open();
-    if (tail >= 0 && file_ >= 0) SeekTail(tail);
-    Step(false);
+    if (!query_.follow) reader_.Freeze();
+    if (query_.since_ms) reader_.SkipBefore(*query_.since_ms);
+    seeking_ = query_.tail.has_value();
+    Step();
   }
 
  private:
-  void Open() { file_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC); }
+  enum class Sent { kAll, kTurn, kFull };
 
-  // To where the last `lines` lines begin.
-  void SeekTail(std::int64_t lines) {
-    const auto size = ::lseek(file_, 0, SEEK_END);
-    auto at = size;
-    std::int64_t seen = 0;
-    std::string piece(64 << 10, '\0');
-    while (at > 0 && size - at < kLongestTail) {
-      const auto want = std::min<std::int64_t>(at, static_cast<std::int64_t>(piece.size()));
-      if (::pread(file_, piece.data(), static_cast<std::size_t>(want), at - want) != want) break;
-      for (auto i = want; i-- > 0;) {
-        const bool last = at - want + i == size - 1;
-        if (piece[static_cast<std::size_t>(i)] == '\n' && !last && ++seen == lines) {
-          ::lseek(file_, at - want + i + 1, SEEK_SET);
-          return;
-        }
-      }
-      at -= want;
+  void About() {
+    model::DocNode node = model::MapNode();
+    Put(node, "worker", model::NumberNode(query_.worker));
+    Put(node, "stream", model::TextNode(query_.err ? "err" : "out"));
+    Put(node, "files", model::NumberNode(static_cast<std::int64_t>(reader_.files())));
+    Put(node, "bytes", model::NumberNode(reader_.bytes()));
+    // All places are taken: what came before, if anything did, is gone.
+    Put(node, "full", model::BoolNode(reader_.files() >= LogReader::kFilesOfLog));
+    ReplyNode(*call_.exchange, node, 200);
+  }
+
+  Sent Send() {
+    for (std::size_t sent = 0; sent < kTurnBytes;) {
+      if (call_.exchange->Queued() > kQueueBytes) return Sent::kFull;
+      auto piece = reader_.Read(kPieceBytes);
+      if (piece.empty()) return Sent::kAll;
+      sent += piece.size();
+      waited_ms_ = 0;
+      if (!call_.exchange->Write(std::move(piece))) return Sent::kAll;  // gone
     }
-    ::lseek(file_, lines == 0 ? size : at, SEEK_SET);
+    return Sent::kTurn;
   }
 
-  bool Rotated() const {
-    struct stat here {
-    }, named{};
-    if (::fstat(file_, &here) != 0 || ::stat(path_.c_str(), &named) != 0) return false;
-    return here.st_ino != named.st_ino;
-  }
-
-  // Sends what is there. True: all of it is sent.
-  bool SendAll() {
-    for (;;) {
-      if (file_ < 0) Open();
-      if (file_ < 0) return true;
-      if (call_.exchange->Queued() > 4 * kPiece) return false;
-      std::string piece(kPiece, '\0');
-      const auto got = ::read(file_, piece.data(), piece.size());
-      if (got > 0) {
-        piece.resize(static_cast<std::size_t>(got));
-        if (!call_.exchange->Write(std::move(piece))) return true;
-        continue;
-      }
-      if (!Rotated()) return true;
-      ::close(file_);
-      file_ = -1;
-    }
-  }
-
-  void Step(bool ended) {
+  void Step() {
     if (call_.exchange->gone()) return call_.exchange->Finish();
-    const bool all = SendAll();
-    if (all && (ended || !follow_)) return call_.exchange->Finish();
-    // Whether it has ended is asked before the next look at the file, so that nothing is missed.
-    auto self = shared_from_this();
-    server_->After(kFollowMs, [self] {
-      self->service_.Read([self](Controller& control) {
-        const auto* job = control.state().Find(self->job_);
-        const bool done = job == nullptr || job->ending.has_value();
-        self->server_->Post([self, done] { self->Step(done); });
+    if (seeking_) {
+      seeking_ = !reader_.SeekTail(*query_.tail);
+      return Again();
+    }
+    // Also while the reader lags: what is not held on to now may be dropped before it is read.
+    if (query_.follow) reader_.Look();
+    switch (Send()) {
+      case Sent::kTurn:
+        return Again();
+      case Sent::kFull:
+        waited_ms_ = std::clamp(2 * waited_ms_, 1, kFollowMs);
+        return server_->After(waited_ms_, [self = shared_from_this()] { self->Step(); });
+      case Sent::kAll:
+        if (ended_ || !query_.follow) return call_.exchange->Finish();
+        return server_->After(kFollowMs, [self = shared_from_this()] { self->AskAgain(); });
+    }
+  }
+
+  void Again() {
+    server_->Post([self = shared_from_this()] { self->Step(); });
+  }
+
+  // Whether it has ended is asked before the next look at the files, so that nothing is missed.
+  void AskAgain() {
+    service_.Read([self = shared_from_this()](Controller& control) {
+      const auto* job = control.state().Find(self->job_);
+      const bool ended = job == nullptr || job->ending.has_value();
+      self->server_->Post([self, ended] {
+        self->ended_ = ended;
+        self->Step();
       });
     });
   }
@@ -108,10 +144,44 @@ class Follower : public std::enable_shared_from_this<Follower> {
   net::HttpServer* server_;
   Call call_;
   model::JobNumber job_;
-  std::string path_;
-  bool follow_;
-  int file_ = -1;
+  LogQuery query_;
+  LogReader reader_;
+  int waited_ms_ = 0;
+  bool seeking_ = false;
+  bool ended_ = false;
 };
+
+// Where the worker writes, or why there is nothing to show.
+Result<std::string> PathOf(Controller& control, model::JobNumber id, const LogQuery& query) {
+  if (const auto* array = control.state().FindArray(id)) {
+    return Fail(ErrorCode::kInvalid, "job " + std::to_string(id) + " is an array",
+                "name one of its tasks: " + array->spec->name + "[" +
+                    std::to_string(array->spec->array->first) + "]");
+  }
+  std::string node;
+  if (const auto* job = control.state().Find(id); job != nullptr) {
+    std::size_t workers = job->workers.size();
+    if (workers == 0) {
+      for (const auto& role : job->spec->roles) workers += static_cast<std::size_t>(role.count);
+    }
+    if (query.worker >= workers) {
+      return Fail(ErrorCode::kNotFound,
+                  "job " + std::to_string(id) + " has no worker " + std::to_string(query.worker),
+                  "it has " + std::to_string(workers) + ", numbered from 0");
+    }
+    if (query.worker < job->workers.size()) node = job->workers[query.worker].node;
+  }
+  if (node.empty() && !control.state().nodes().empty()) {
+    node = control.state().nodes().begin()->first;
+  }
+  pools::Pool* pool = control.PoolOf(node);
+  auto path = pool == nullptr ? "" : pool->LogPath(id, query.worker, query.err);
+  if (path.empty()) {
+    return Fail(ErrorCode::kNotFound, "job " + std::to_string(id) + " has no output here",
+                "workers of a simulated pool write none");
+  }
+  return path;
+}
 
 }  // namespace
 
@@ -119,38 +189,14 @@ void StreamLogs(Service& service, net::HttpServer* server, const Call& call) {
   if (server == nullptr) {
     return ReplyError(*call.exchange, {ErrorCode::kUnavailable, "still starting", "try again"});
   }
-  service.Read([&service, server, call](Controller& control) {
-    const auto fail = [&](const Error& error) { ReplyError(*call.exchange, error); };
-    auto id = control.Resolve(call.words[1], call.user);
-    if (!id) return fail(id.error());
-    if (const auto* array = control.state().FindArray(*id)) {
-      return fail({ErrorCode::kInvalid, "job " + std::to_string(*id) + " is an array",
-                   "name one of its tasks: " + array->spec->name + "[0]"});
-    }
-    const auto worker = static_cast<std::uint32_t>(call.Number("worker", 0));
-    std::string node;
-    if (const auto* job = control.state().Find(*id); job != nullptr) {
-      if (worker < job->workers.size()) node = job->workers[worker].node;
-      if (!job->workers.empty() && worker >= job->workers.size()) {
-        return fail({ErrorCode::kNotFound,
-                     "job " + std::to_string(*id) + " has " + std::to_string(job->workers.size()) +
-                         " workers, numbered from 0",
-                     ""});
-      }
-    }
-    if (node.empty() && !control.state().nodes().empty()) {
-      node = control.state().nodes().begin()->first;
-    }
-    pools::Pool* pool = control.PoolOf(node);
-    const std::string path = pool == nullptr ? "" : pool->LogPath(*id, worker, call.Flag("err"));
-    if (path.empty()) {
-      return fail({ErrorCode::kNotFound, "job " + std::to_string(*id) + " has no output here",
-                   "workers of a simulated pool write none"});
-    }
-    const auto tail = call.Text("tail").empty() ? -1 : call.Number("tail", -1);
-    auto follower =
-        std::make_shared<Follower>(service, server, call, *id, path, call.Flag("follow"));
-    server->Post([follower, tail] { follower->Begin(tail); });
+  const auto query = Parse(call);
+  if (!query) return ReplyError(*call.exchange, query.error());
+  service.Read([&service, server, call, query = *query](Controller& control) {
+    const auto id = control.Resolve(call.words[1], call.user);
+    const auto path = id ? PathOf(control, *id, query) : tl::unexpected(id.error());
+    if (!path) return ReplyError(*call.exchange, path.error());
+    auto follower = std::make_shared<Follower>(service, server, call, *id, *path, query);
+    server->Post([follower] { follower->Begin(); });
   });
 }
 

@@ -1,8 +1,10 @@
-// Logs: the output of a worker as a stream of bytes.
+// Logs: the output of a worker as a stream of bytes, all that is kept of it, oldest first.
 //
 // The controller is asked for the file's name and whether the job still runs, nothing else; bytes
-// are read on the server's thread in bounded pieces. A followed log ends when the job has ended and
-// everything was sent. Rotation is noticed by the file that is behind the name.
+// are read on the server's thread in bounded pieces, as fast as the reader takes them. A followed
+// log ends when the job has ended and everything was sent.
+// Query: worker, err, follow, tail (lines), since (Unix time in ms: files last written to before it
+// are left out whole), about (facts of the log as JSON instead).
 #pragma once
 
 #include "api/requests.h"

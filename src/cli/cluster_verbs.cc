@@ -9,6 +9,7 @@
 #include "model/problems.h"
 #include "model/spec_codec.h"
 #include "sim/replay.h"
+#include "state/state.h"
 
 namespace muster::cli {
 namespace {
@@ -31,12 +32,12 @@ int Nodes(Session& session) {
     std::vector<std::vector<std::string>> rows;
     for (const auto& node : got) {
       std::string types;
-      for (const auto& [type, count] : node["gpus"].items()) {
+      for (const auto& [type, count] : node.at("gpus").items()) {
         types += (types.empty() ? "" : ", ") + count.dump() + " " + type;
       }
       rows.push_back({node.value("name", ""), node.value("pool", ""), node.value("state", ""),
-                      Number(node["gpus_in_use"]) + "/" + Number(node["gpus_total"]), types,
-                      Number(node["cpus"]),
+                      Number(node.at("gpus_in_use")) + "/" + Number(node.at("gpus_total")), types,
+                      Number(node.at("cpus")),
                       FormatBytes(node.value("memory_bytes", std::int64_t{0}) >> 20 << 20),
                       Mark(node)});
     }
@@ -56,11 +57,11 @@ int Gpus(Session& session) {
     std::vector<std::vector<std::string>> rows;
     for (const auto& gpu : got) {
       std::string jobs, users;
-      for (const auto& job : gpu["jobs"]) {
+      for (const auto& job : gpu.at("jobs")) {
         jobs += (jobs.empty() ? "" : ", ") + job.value("id", "") + " " + job.value("name", "");
         users += (users.empty() ? "" : ", ") + job.value("user", "");
       }
-      rows.push_back({gpu.value("node", ""), Number(gpu["gpu"]), gpu.value("type", ""),
+      rows.push_back({gpu.value("node", ""), Number(gpu.at("gpu")), gpu.value("type", ""),
                       FormatBytes(gpu.value("memory_bytes", std::int64_t{0})),
                       jobs.empty() ? "free" : jobs, users, Mark(gpu)});
     }
@@ -72,12 +73,12 @@ int Queues(Session& session) {
   return session.Show(session.client().Get("queues"), [](const Json& got) {
     std::vector<std::vector<std::string>> rows;
     for (const auto& queue : got) {
-      rows.push_back({queue.value("name", ""), Number(queue["gpu_quota"]),
-                      Number(queue["gpu_limit"]), Number(queue["gpus_held"]),
-                      Number(queue["gpu_fair_share"]), Number(queue["jobs_running"]),
-                      Number(queue["jobs_waiting"])});
+      rows.push_back({queue.value("name", ""), Number(queue.at("gpu_quota")),
+                      Number(queue.at("gpu_limit")), Number(queue.at("gpus_held")),
+                      Number(queue.at("gpu_fair_share")), Number(queue.at("jobs_running")),
+                      Number(queue.at("jobs_waiting")), Mark(queue)});
     }
-    PrintTable({"QUEUE", "QUOTA", "LIMIT", "HELD", "SHARE", "RUNNING", "WAITING"}, rows);
+    PrintTable({"QUEUE", "QUOTA", "LIMIT", "HELD", "SHARE", "RUNNING", "WAITING", ""}, rows);
   });
 }
 
@@ -92,7 +93,7 @@ int ApplyQueues(Session& session, const std::string& file) {
   if (decoded.problems.HasErrors()) return ExitStatus(ErrorCode::kInvalid);
   return session.Show(session.client().Post("queues", {}, *text), [](const Json& got) {
     std::cout << "applied:";
-    for (const auto& name : got["applied"]) std::cout << ' ' << name.get<std::string>();
+    for (const auto& name : got.at("applied")) std::cout << ' ' << name.get<std::string>();
     std::cout << '\n';
   });
 }
@@ -106,7 +107,15 @@ int SaveSnapshot(Session& session, const std::string& file) {
   if (!out) return Refuse({ErrorCode::kDenied, "cannot write " + file, "check the path and room"});
   std::cerr << "saved " << bytes->size() << " bytes; `muster snapshot replay " << file
             << "` decides it again\n";
-  return 0;
+  if (session.output() == Output::kTable || session.output() == Output::kWide) return 0;
+  const auto recording = sim::DecodeRecording(*bytes);
+  if (!recording) return Refuse(recording.error());
+  const auto begun = state::State::Decode(recording->state);
+  if (!begun) return Refuse(begun.error());
+  const Json saved = {{"file", file},
+                      {"bytes", bytes->size()},
+                      {"revision", begun->revision() + recording->records.size()}};
+  return session.Show(saved.dump(2), [](const Json&) {});
 }
 
 int ReplaySnapshot(const std::string& file, Output output) {

@@ -1,7 +1,9 @@
 #include "cli/commands.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -16,13 +18,13 @@ struct DaemonCommands::Words {
   std::string socket;
   Output output = Output::kTable;
   std::vector<std::string> jobs;
-  std::string job, file, value, until = "done", timeout;
-  bool follow = false;
-  int limit = 200;
+  std::string job, file, value, timeout, since;
   SubmitOptions submit;
   RunOptions run;
   ListOptions list;
   LogOptions logs;
+  EventOptions events;
+  WaitOptions wait;
 
   Session Open() const {
     return Session(socket.empty() ? client::DefaultSocket() : socket, output);
@@ -37,6 +39,39 @@ const std::map<std::string, Output> kOutputs = {
     {"table", Output::kTable}, {"wide", Output::kWide}, {"json", Output::kJson},
     {"jsonl", Output::kJsonl}, {"yaml", Output::kYaml}, {"name", Output::kName}};
 
+constexpr int kLargest = INT32_MAX;
+
+// An empty word or one with a slash would ask the daemon for something else than a job.
+const CLI::Validator kJobWord(
+    [](std::string& word) {
+      return word.empty() || word.find('/') != std::string::npos
+                 ? "\"" + word + "\" is no job: write its name, its id or @last"
+                 : std::string();
+    },
+    "");
+
+constexpr const char* kWaitStatuses =
+    "Ends with 0 when all is as waited for, 100 when a job failed, 102 when one was cancelled,\n"
+    "101 when the time is over and a job has not finished, 103 when that is because the\n"
+    "scheduler has paused it. What became of a job that did not succeed is said on standard\n"
+    "error; -o json prints the jobs.";
+
+Error NoDuration(const std::string& flag, const std::string& text) {
+  return {ErrorCode::kUsage, flag + ": \"" + text + "\" is no duration", "write it as 30s or 2h"};
+}
+
+// The daemon's answers are taken apart by many; whoever finds one that cannot be throws, and this
+// is the one place where it ends.
+int Call(const std::function<int(Session&)>& call, Session& session) {
+  try {
+    return call(session);
+  } catch (const nlohmann::json::exception& error) {
+    return Refuse({ErrorCode::kInternal,
+                   std::string("the daemon's answer is not what was expected: ") + error.what(),
+                   "look whether muster and musterd are of the same version"});
+  }
+}
+
 }  // namespace
 
 // tidy: allow function-size: one flat list of the verbs reads best in one piece
@@ -45,12 +80,21 @@ DaemonCommands::DaemonCommands(CLI::App& app, int& status) : words_(new Words())
   const auto verb = [&](CLI::App* parent, const char* name, const char* help,
                         std::function<int(Session&)> call) {
     CLI::App* command = parent->add_subcommand(name, help);
-    command->add_option("-o,--output", w.output, "table, wide, json, jsonl, yaml or name")
-        ->transform(CLI::CheckedTransformer(kOutputs).description(""));
+    command->add_option_function<std::string>(
+        "-o,--output",
+        [&w](const std::string& word) {
+          const auto found = kOutputs.find(word);
+          if (found == kOutputs.end()) {
+            throw CLI::ValidationError("-o takes table, wide, json, jsonl, yaml or name, not \"" +
+                                       word + "\"");
+          }
+          w.output = found->second;
+        },
+        "table, wide, json, jsonl, yaml or name");
     command->add_option("--socket", w.socket, "where musterd listens; else $MUSTER_DAEMON");
     command->callback([&w, &status, call = std::move(call)] {
       Session session = w.Open();
-      status = call(session);
+      status = Call(call, session);
     });
     return command;
   };
@@ -76,6 +120,10 @@ DaemonCommands::DaemonCommands(CLI::App& app, int& status) : words_(new Words())
   run->add_option("--time", w.run.time, "time limit, as 2h");
   run->add_option("--image", w.run.image, "container image");
   run->add_flag("-d,--detach", w.run.detach, "do not watch it");
+  run->footer(
+      "Shows what worker 0 writes, each stream on its own, until the job has ended, and ends as\n"
+      "`muster wait` does. With -o json the output goes to standard error and standard output\n"
+      "gets the job as it is at its end.");
 
   auto* ps = verb(&app, "ps", "List jobs", [&w](Session& s) { return Ps(s, w.list); });
   ps->add_flag("-a,--all", w.list.all, "also those that have ended");
@@ -85,41 +133,58 @@ DaemonCommands::DaemonCommands(CLI::App& app, int& status) : words_(new Words())
   ps->add_flag("-w,--watch", w.list.watch, "again every second");
 
   const auto with_job = [&](CLI::App* command) {
-    command->add_option("JOB", w.job, "name, id or @last")->required();
+    command->add_option("JOB", w.job, "name, id or @last")->required()->check(kJobWord);
   };
   const auto with_jobs = [&](CLI::App* command) {
-    command->add_option("JOB", w.jobs, "names, ids or @last")->required();
+    command->add_option("JOB", w.jobs, "names, ids or @last")->required()->check(kJobWord);
   };
   with_job(verb(&app, "describe", "Everything about one job",
                 [&w](Session& s) { return DescribeJob(s, w.job); }));
   with_job(verb(&app, "why", "Why a job waits, and what would start it",
-                [&w](Session& s) { return Why(s, w.job); }));
+                [&w](Session& s) { return Why(s, JobToExplain(s, w.job)); }));
 
-  auto* logs =
-      verb(&app, "logs", "The output of a worker", [&w](Session& s) { return Logs(s, w.logs); });
-  logs->add_option("JOB", w.logs.job, "name, id or @last")->required();
+  auto* logs = verb(&app, "logs", "The output of a worker", [&w](Session& s) {
+    if (!w.since.empty()) {
+      const auto since_ms = ParseDurationMs(w.since);
+      if (!since_ms) return Refuse(NoDuration("--since", w.since));
+      w.logs.since_ms = std::max<std::int64_t>(1, WallMs() - *since_ms);
+    }
+    return Logs(s, w.logs);
+  });
+  logs->add_option("JOB", w.logs.job, "name, id or @last")->required()->check(kJobWord);
   logs->add_flag("-f,--follow", w.logs.follow, "until the job has ended");
   logs->add_flag("--err", w.logs.err, "standard error instead of standard output");
-  logs->add_option("--rank", w.logs.worker, "of this worker; default 0");
-  logs->add_option("--tail", w.logs.tail, "the last so many lines");
+  logs->add_option("--rank", w.logs.worker, "of this worker; default 0")
+      ->check(CLI::Range(0, kLargest));
+  logs->add_option("--tail", w.logs.tail, "the last so many lines")->check(CLI::Range(0, kLargest));
+  logs->add_option("--since", w.since, "leave out files last written to before, as 10m");
+  logs->footer(
+      "Shows all files that are kept, oldest first, and says on standard error when older ones\n"
+      "have been dropped. Lines bear no time: --since leaves out whole files, so what it shows\n"
+      "may begin earlier, but nothing written since is missing. -o json prints one object a line:\n"
+      R"({"rank": 0, "stream": "out", "line": "..."}.)");
 
-  auto* events = verb(&app, "events", "What happened",
-                      [&w](Session& s) { return Events(s, w.job, w.follow, w.limit); });
-  events->add_option("JOB", w.job, "of one job only");
-  events->add_flag("-f,--follow", w.follow, "go on");
-  events->add_option("--limit", w.limit, "the last so many");
+  auto* events =
+      verb(&app, "events", "What happened", [&w](Session& s) { return Events(s, w.events); });
+  events->add_option("JOB", w.events.job, "of one job only")->check(kJobWord);
+  events->add_flag("-f,--follow", w.events.follow, "go on; with -o json one object a line");
+  events->add_flag("--cycles", w.events.cycles, "also each scheduling cycle, as -o wide does");
+  events->add_option("--limit", w.events.limit, "the last so many")->check(CLI::Range(1, 100'000));
 
   auto* wait = verb(&app, "wait", "Until jobs run or have ended", [&w](Session& s) {
-    const auto timeout = w.timeout.empty() ? 0 : ParseDurationMs(w.timeout).value_or(-1);
-    if (timeout < 0) {
-      return Refuse({ErrorCode::kUsage, "--timeout: \"" + w.timeout + "\" is no duration",
-                     "write it as 30s or 2h"});
+    if (!w.timeout.empty()) {
+      const auto timeout_ms = ParseDurationMs(w.timeout);
+      if (!timeout_ms) return Refuse(NoDuration("--timeout", w.timeout));
+      w.wait.timeout_ms = std::max<std::int64_t>(1, *timeout_ms);
     }
-    return Wait(s, w.jobs, w.until, timeout);
+    w.wait.jobs = w.jobs;
+    return Wait(s, w.wait);
   });
   with_jobs(wait);
-  wait->add_option("--for", w.until, "running or done")->check(CLI::IsMember({"running", "done"}));
+  wait->add_option("--for", w.wait.until, "running or done")
+      ->check(CLI::IsMember({"running", "done"}));
   wait->add_option("--timeout", w.timeout, "give up after, as 10m");
+  wait->footer(kWaitStatuses);
 
   for (const auto& [name, help] : {std::pair{"cancel", "End jobs for good"},
                                    {"suspend", "Stop jobs until resumed"},

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -16,6 +18,7 @@ namespace muster::cli {
 namespace {
 
 using Json = nlohmann::json;
+using Accepted = nlohmann::ordered_json;  // as the daemon wrote it
 
 Result<std::string> ReadInput(const std::string& file) {
   if (file != "-") return ReadFile(file);
@@ -34,7 +37,9 @@ std::string MakeKey() {
   return fmt::format("cli-{}-{}-{}", ::getpid(), SystemClock().MonotonicNs(), WallMs());
 }
 
-int SendSpec(Session& session, const model::SpecFile& spec, const SubmitOptions& options) {
+// Sends each job by itself and adds what was accepted to `accepted`.
+int SendSpec(Session& session, const model::SpecFile& spec, const SubmitOptions& options,
+             Accepted& accepted) {
   int status = 0;
   for (const auto& job : spec.jobs) {
     model::SpecFile one;
@@ -47,28 +52,41 @@ int SendSpec(Session& session, const model::SpecFile& spec, const SubmitOptions&
     if (options.held) query["held"] = "1";
     if (options.dry_run) query["dry_run"] = "1";
     const auto answer = session.client().Post("jobs", query, *text, MakeKey());
-    const int shown = session.Show(answer, [&](const Json& got) {
-      for (const auto& item : got["jobs"]) {
-        std::cout << (options.dry_run ? "would accept " : "job ")
-                  << (options.dry_run ? "" : item.value("id", "") + " ") << item.value("name", "")
-                  << (item.contains("tasks")
-                          ? " (" + std::to_string(item["tasks"].get<int>()) + " tasks)"
-                          : "")
-                  << " in queue " << item.value("queue", "") << '\n';
-      }
-    });
-    if (shown != 0) status = shown;
+    if (!answer) {
+      status = Refuse(answer.error());
+      continue;
+    }
+    const auto got = Accepted::parse(*answer);
+    for (const auto& item : got.at("jobs")) accepted.push_back(item);
   }
   return status;
+}
+
+int ShowAccepted(Session& session, const Accepted& accepted, bool dry_run) {
+  if (accepted.empty()) return 0;
+  Accepted document;
+  document["jobs"] = accepted;
+  return session.Show(document.dump(2), [&](const Json& got) {
+    for (const auto& item : got.at("jobs")) {
+      std::cout << (dry_run ? "would accept " : "job ")
+                << (dry_run ? "" : item.value("id", "") + " ") << item.value("name", "")
+                << (item.contains("tasks") ? " (" + item["tasks"].dump() + " tasks)" : "")
+                << " in queue " << item.value("queue", "") << '\n';
+    }
+  });
 }
 
 }  // namespace
 
 int Submit(Session& session, const SubmitOptions& options) {
   int status = 0;
+  Accepted accepted = Accepted::array();
   for (const auto& file : options.files) {
     auto text = ReadInput(file);
-    if (!text) return Refuse(text.error());
+    if (!text) {
+      status = Refuse(text.error());
+      continue;
+    }
     const auto decoded = model::DecodeSpec(*text);
     for (const auto& problem : decoded.problems.Sorted()) {
       std::cerr << file << ':' << problem.mark.line << ':' << problem.mark.column << ": "
@@ -83,13 +101,63 @@ int Submit(Session& session, const SubmitOptions& options) {
                        "queues are applied with `muster queue apply`"});
       continue;
     }
-    if (const int sent = SendSpec(session, decoded.spec, options); sent != 0) status = sent;
+    if (const int sent = SendSpec(session, decoded.spec, options, accepted); sent != 0) {
+      status = sent;
+    }
   }
-  return status;
+  const int shown = ShowAccepted(session, accepted, options.dry_run);
+  return status != 0 ? status : shown;
 }
 
-int Run(Session& session, const RunOptions& options) {
-  Json job = {{"queue", options.queue}, {"kind", options.kind}, {"command", options.command}};
+namespace {
+
+// A job file with one key a line, so that a problem's line tells which flag it came from.
+class FlagFile {
+ public:
+  void Put(const char* flag, const char* key, const Json& value) {
+    lines_.emplace_back(
+        flag, Json(key).dump() + ": " + value.dump(-1, ' ', false, Json::error_handler_t::replace));
+  }
+  // A number where it is one; else the text, and the file's rules say what is wrong with it.
+  void PutNumber(const char* flag, const char* key, const std::string& text) {
+    if (text.empty()) return;
+    const auto value = Json::parse(text, nullptr, false);
+    Put(flag, key, value.is_number() ? value : Json(text));
+  }
+  void PutText(const char* flag, const char* key, const std::string& text) {
+    if (!text.empty()) Put(flag, key, text);
+  }
+
+  Result<model::SpecFile> Decode() const {
+    std::string text = "{";
+    for (const auto& [flag, line] : lines_) text += (text.size() > 1 ? ",\n" : "\n") + line;
+    auto decoded = model::DecodeSpec(text + "\n}");
+    if (!decoded.problems.HasErrors()) return std::move(decoded.spec);
+    Error error{ErrorCode::kUsage, "", ""};
+    for (const auto& problem : decoded.problems.Sorted()) {
+      if (problem.severity != model::Severity::kError) continue;
+      if (!error.message.empty()) error.message += "; ";
+      const auto line = static_cast<std::size_t>(std::max(problem.mark.line, 2)) - 2;
+      const bool known = problem.mark.line >= 2 && line < lines_.size();
+      std::string_view said = problem.message;
+      if (known) {
+        error.message += std::string(lines_[line].first) + ": ";
+        // The flag stands for the key, which nobody wrote.
+        if (const auto end = said.find("`: "); said.starts_with('`') && end != said.npos) {
+          said.remove_prefix(end + 3);
+        }
+      }
+      error.message += said;
+      if (!problem.allowed.empty()) error.message += " (allowed: " + problem.allowed + ")";
+    }
+    return tl::unexpected(std::move(error));
+  }
+
+ private:
+  std::vector<std::pair<const char*, std::string>> lines_;
+};
+
+Result<model::SpecFile> SpecOf(const RunOptions& options) {
   std::string name = options.name;
   if (name.empty()) {
     name = std::filesystem::path(options.command.front()).filename().string();
@@ -97,38 +165,47 @@ int Run(Session& session, const RunOptions& options) {
       if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_') c = '-';
     }
   }
-  job["name"] = name;
-  const auto put = [&job](const char* key, const std::string& value) {
-    if (!value.empty()) job[key] = value;
-  };
-  const auto number = [&job](const char* key, const std::string& value) {
-    if (!value.empty()) job[key] = Json::parse(value, nullptr, false);
-    if (job.contains(key) && job[key].is_discarded()) job[key] = value;
-  };
-  number("gpus", options.gpus == "0" ? "" : options.gpus);
-  number("cpus", options.cpus);
-  put("memory", options.memory);
-  number("workers", options.workers);
-  number("priority", options.priority);
-  put("framework", options.framework);
-  put("image", options.image);
-  if (!options.time.empty()) job["limits"] = {{"time", options.time}};
-  const auto decoded = model::DecodeSpec(job.dump());
-  if (decoded.problems.HasErrors()) return Refuse(model::ToError(decoded.problems));
-  if (options.detach) return SendSpec(session, decoded.spec, {});
-  model::SpecFile spec = decoded.spec;
-  Anchor(spec.jobs.front());
-  auto text = model::EncodeSpec(spec, model::TextFormat::kJson);
-  if (!text) return Refuse(text.error());
-  const auto answer = session.client().Post("jobs", {}, *text, MakeKey());
-  if (!answer) return Refuse(answer.error());
-  const auto id = Json::parse(*answer)["jobs"][0].value("id", "");
+  FlagFile file;
+  file.Put("--name", "name", name);
+  file.Put("--queue", "queue", options.queue);
+  file.Put("--kind", "kind", options.kind);
+  file.Put("COMMAND", "command", options.command);
+  file.PutNumber("--gpus", "gpus", options.gpus == "0" ? "" : options.gpus);
+  file.PutNumber("--cpus", "cpus", options.cpus);
+  file.PutText("--memory", "memory", options.memory);
+  file.PutNumber("--workers", "workers", options.workers);
+  file.PutNumber("--priority", "priority", options.priority);
+  file.PutText("--framework", "framework", options.framework);
+  file.PutText("--image", "image", options.image);
+  if (!options.time.empty()) file.Put("--time", "limits", Json{{"time", options.time}});
+  return file.Decode();
+}
+
+}  // namespace
+
+int Run(Session& session, const RunOptions& options) {
+  const auto spec = SpecOf(options);
+  if (!spec) return Refuse(spec.error());
+  Accepted accepted = Accepted::array();
+  const int sent = SendSpec(session, *spec, {}, accepted);
+  if (sent != 0 || options.detach) {
+    const int shown = ShowAccepted(session, accepted, false);
+    return sent != 0 ? sent : shown;
+  }
+  const auto id = accepted.at(0).at("id").get<std::string>();
   std::cerr << "job " << id << "; Ctrl-C leaves it running\n";
-  LogOptions logs;
-  logs.job = id;
-  logs.follow = true;
-  if (const int shown = Logs(session, logs); shown != 0) return shown;
-  return Wait(session, {id}, "done", 0);
+  // Standard output is the job object's where one is asked for.
+  auto& out = session.for_people() ? std::cout : std::cerr;
+  const auto followed = FollowBoth(session, id, out, std::cerr);
+  if (!followed) {
+    const int status = Refuse(followed.error());
+    if (followed.error().code != ErrorCode::kNotFound)
+      return status;  // else: it just has no output
+  }
+  WaitOptions wait;
+  wait.jobs = {id};
+  wait.alone = true;
+  return Wait(session, wait);
 }
 
 }  // namespace muster::cli

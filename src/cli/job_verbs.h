@@ -1,11 +1,13 @@
 // The verbs about jobs: sending them, watching them, acting on them.
 //
 // Each takes the session and what was on the command line and returns the exit status. Waiting ends
-// with a status that tells how the job ended (100 failed, 101 not finished, 102 cancelled, 103
-// preempted), so that scripts need not read text. Ctrl-C leaves the job alone.
+// with a status that tells how the job ended (100 failed, 101 not finished, 102 cancelled, 103 not
+// finished because the scheduler has paused it), so that scripts need not read text; the reason is
+// said on standard error. Ctrl-C leaves the job alone.
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -52,13 +54,33 @@ struct LogOptions {
   std::string job;
   bool follow = false;
   bool err = false;
-  int worker = 0;
-  int tail = -1;
+  std::int64_t worker = 0;
+  std::int64_t tail = -1;     // all
+  std::int64_t since_ms = 0;  // Unix time; 0: all
 };
 int Logs(Session& session, const LogOptions& options);
-int Events(Session& session, const std::string& job, bool follow, int limit);
-int Wait(Session& session, const std::vector<std::string>& jobs, const std::string& until,
-         std::int64_t timeout_ms);
+// Both streams of the first worker until the job has ended, each to where it belongs.
+Result<void> FollowBoth(Session& session, const std::string& job, std::ostream& out,
+                        std::ostream& err);
+
+struct EventOptions {
+  std::string job;  // empty: of all
+  bool follow = false;
+  bool cycles = false;  // also that a scheduling cycle ran
+  std::int64_t limit = 200;
+};
+int Events(Session& session, const EventOptions& options);
+
+struct WaitOptions {
+  std::vector<std::string> jobs;
+  std::string until = "done";
+  std::int64_t timeout_ms = 0;
+  bool alone = false;  // one job, printed as itself and not as a list
+};
+int Wait(Session& session, const WaitOptions& options);
+
+// What `why` explains: the job, or of an array the first task that waits.
+std::string JobToExplain(Session& session, const std::string& job);
 
 // cancel, suspend, resume, hold, release, requeue; scale and priority with their query.
 int Act(Session& session, const std::vector<std::string>& jobs, const std::string& verb,

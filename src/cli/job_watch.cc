@@ -1,4 +1,4 @@
-// Watching jobs: lists, one job, why it waits, its output, its events, its end.
+// Watching jobs and acting on them: lists, one job, why it waits.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -14,9 +14,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kFailed = 100, kNotFinished = 101, kCancelled = 102;
-constexpr std::chrono::milliseconds kLookAgain(100);
-
 std::string Number(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
@@ -28,8 +25,20 @@ std::string Marks(const Json& status) {
   return out;
 }
 
+// Who or what made a job leave: "for ben's claim".
+std::string ForWhom(const Json& preemption) {
+  if (preemption.contains("for_name")) {
+    return "for " + preemption.value("for_user", "") + "'s " + preemption.value("for_name", "");
+  }
+  if (preemption.contains("for_job")) return "for job " + Number(preemption.at("for_job"));
+  const auto rule = preemption.value("rule", "");
+  return rule == "drain"   ? "its node is drained"
+         : rule == "stale" ? "it was below its minimum"
+                           : "by rule " + rule;
+}
+
 std::vector<std::string> Row(const Json& job, bool wide) {
-  const auto& status = job["status"];
+  const auto& status = job.at("status");
   const auto now = WallMs();
   std::string workers = std::to_string(status.value("workers_running", 0)) + "/";
   const int least = status.value("workers_min", 0), most = status.value("workers_max", 0);
@@ -37,10 +46,11 @@ std::vector<std::string> Row(const Json& job, bool wide) {
   const auto created = job.value("created_at_ms", std::int64_t{0});
   std::string note;
   if (status.contains("termination")) {
-    note = status["termination"].value("reason", "");
+    note = status.at("termination").value("reason", "");
   } else if (status.contains("preemption") && status.value("phase", "") == "paused") {
-    const auto& by = status["preemption"];
-    note = "for " + by.value("for_user", "") + "'s " + by.value("for_name", "another job");
+    note = ForWhom(status.at("preemption"));
+  } else {
+    note = status.value("note", "");
   }
   std::vector<std::string> row = {job.value("id", ""),
                                   job.value("name", ""),
@@ -48,7 +58,7 @@ std::vector<std::string> Row(const Json& job, bool wide) {
                                   job.value("queue", ""),
                                   status.value("phase", ""),
                                   workers,
-                                  Number(status["gpus"]) + Marks(status),
+                                  Number(status.at("gpus")) + Marks(status),
                                   Ago(now - created),
                                   Ago(status.value("ran_ms", std::int64_t{0}))};
   if (wide) {
@@ -92,7 +102,10 @@ int Ps(Session& session, const ListOptions& options) {
       if (session.wide()) head.insert(head.end(), {"PRIORITY", "RESTARTS"});
       head.emplace_back("NOTE");
       std::vector<std::vector<std::string>> rows;
-      for (const auto& job : got["jobs"]) rows.push_back(Row(job, session.wide()));
+      for (const auto& job : got.at("jobs")) {
+        job.at("status").at("gpus");  // or it is no job: throws
+        rows.push_back(Row(job, session.wide()));
+      }
       if (options.watch && ::isatty(STDOUT_FILENO) == 1) std::cout << "\033[H\033[2J";
       PrintTable(head, rows);
       if (rows.empty()) std::cerr << (options.all ? "no jobs\n" : "no jobs wait or run\n");
@@ -106,7 +119,7 @@ int Ps(Session& session, const ListOptions& options) {
 int DescribeJob(Session& session, const std::string& job) {
   const auto answer = session.client().Get("jobs/" + job);
   return session.Show(answer, [&](const Json& got) {
-    const auto& status = got["status"];
+    const auto& status = got.at("status");
     const auto line = [](const char* name, const std::string& value) {
       if (!value.empty()) std::cout << fmt::format("{:<12} {}\n", name, value);
     };
@@ -128,14 +141,14 @@ int DescribeJob(Session& session, const std::string& job) {
     line("ran", Ago(status.value("ran_ms", std::int64_t{0})));
     line("restarts", std::to_string(status.value("restarts", 0)));
     if (status.contains("termination")) {
-      line("ended", Clock(status["termination"].value("at_ms", std::int64_t{0})) + ": " +
-                        status["termination"].value("reason", ""));
+      line("ended", Clock(status.at("termination").value("at_ms", std::int64_t{0})) + ": " +
+                        status.at("termination").value("reason", ""));
     }
     for (const auto& one : status.value("preemptions", Json::array())) {
       line(one.value("what", "").c_str(),
            Clock(one.value("at_ms", std::int64_t{0})) + " by rule " + one.value("rule", "") +
                (one.contains("for_job")
-                    ? " for job " + Number(one["for_job"]) + " (" + one.value("for_user", "") +
+                    ? " for job " + Number(one.at("for_job")) + " (" + one.value("for_user", "") +
                           "'s " + one.value("for_name", "") + ")"
                     : ""));
     }
@@ -143,17 +156,17 @@ int DescribeJob(Session& session, const std::string& job) {
     for (const auto& worker : status.value("workers", Json::array())) {
       std::string end;
       if (worker.contains("exit")) {
-        const auto& exit = worker["exit"];
-        end = exit.contains("exit_code") ? "exit " + Number(exit["exit_code"])
-              : exit.contains("signal")  ? "signal " + Number(exit["signal"])
+        const auto& exit = worker.at("exit");
+        end = exit.contains("exit_code") ? "exit " + Number(exit.at("exit_code"))
+              : exit.contains("signal")  ? "signal " + Number(exit.at("signal"))
                                          : exit.value("failure", "lost");
         if (exit.value("out_of_memory", false)) end += ", out of memory";
       }
-      rows.push_back({Number(worker["worker"]), worker.value("role", ""), worker.value("phase", ""),
-                      worker.value("node", ""), worker.value("gpus", Json::array()).dump(),
-                      worker.contains("pid") ? Number(worker["pid"]) : "", end,
-                      worker.value("limits_kept_by", ""),
-                      Progress(worker.value("report", Json::object()))});
+      rows.push_back(
+          {Number(worker.at("worker")), worker.value("role", ""), worker.value("phase", ""),
+           worker.value("node", ""), worker.value("gpus", Json::array()).dump(),
+           worker.contains("pid") ? Number(worker.at("pid")) : "", end,
+           worker.value("limits_kept_by", ""), Progress(worker.value("report", Json::object()))});
     }
     if (!rows.empty()) {
       std::cout << '\n';
@@ -166,12 +179,14 @@ int DescribeJob(Session& session, const std::string& job) {
 int Why(Session& session, const std::string& job) {
   const auto answer = session.client().Get("jobs/" + job + "/explain");
   return session.Show(answer, [](const Json& got) {
-    std::cout << got.value("name", "") << " is " << got.value("phase", "") << ": "
+    const auto phase = got.value("phase", "");
+    const bool runs = phase == "running" || phase == "starting";
+    std::cout << got.value("name", "") << " is " << phase << Marks(got) << ": "
               << got.value("sentence", "") << ".\n";
     if (got.contains("share")) {
-      const auto& share = got["share"];
-      std::cout << "  share      quota " << Number(share["quota"]) << ", held "
-                << Number(share["held"]) << ", fair share now " << Number(share["fair_share"])
+      const auto& share = got.at("share");
+      std::cout << "  share      quota " << Number(share.at("quota")) << ", held "
+                << Number(share.at("held")) << ", fair share now " << Number(share.at("fair_share"))
                 << "; " << got.value("jobs_ahead", 0) << " jobs ahead in its queue\n";
       std::cout << "  room       " << got.value("fit_now", 0) << " of "
                 << got.value("workers_needed", 0) << " workers fit now, "
@@ -180,13 +195,13 @@ int Why(Session& session, const std::string& job) {
     }
     if (got.contains("nodes_by_filter")) {
       std::string list;
-      for (const auto& [filter, count] : got["nodes_by_filter"].items()) {
+      for (const auto& [filter, count] : got.at("nodes_by_filter").items()) {
         list += (list.empty() ? "" : ", ") + filter + " " + count.dump();
       }
       if (!list.empty()) std::cout << "  nodes      " << list << '\n';
     }
     if (got.contains("nearest_fit")) {
-      const auto& nearest = got["nearest_fit"];
+      const auto& nearest = got.at("nearest_fit");
       std::cout << "  nearest    " << nearest.value("node", "") << ", short of "
                 << nearest.value("missing", "");
       if (nearest.value("gpus_missing", 0) > 0) {
@@ -195,11 +210,12 @@ int Why(Session& session, const std::string& job) {
       std::cout << '\n';
     }
     for (const auto& holder : got.value("held_by", Json::array())) {
-      std::cout << "  held by    " << holder.value("queue", "") << ": " << Number(holder["gpus"])
+      std::cout << "  held by    " << holder.value("queue", "") << ": " << Number(holder.at("gpus"))
                 << " GPUs, " << holder.value("right", "") << '\n';
     }
     for (const auto& change : got.value("would_start_it", Json::array())) {
-      std::cout << "  starts if  you " << change.get<std::string>() << '\n';
+      std::cout << "  " << (runs ? "grows if   you " : "starts if  you ")
+                << change.get<std::string>() << '\n';
     }
     for (const auto& one : got.value("preemptions", Json::array())) {
       std::cout << "  history    " << Clock(one.value("at_ms", std::int64_t{0})) << " "
@@ -212,85 +228,28 @@ int Why(Session& session, const std::string& job) {
   });
 }
 
-int Logs(Session& session, const LogOptions& options) {
-  client::Client::Query query;
-  query["worker"] = std::to_string(options.worker);
-  if (options.follow) query["follow"] = "1";
-  if (options.err) query["err"] = "1";
-  if (options.tail >= 0) query["tail"] = std::to_string(options.tail);
-  const auto streamed =
-      session.client().Stream("jobs/" + options.job + "/logs", query, [](std::string_view bytes) {
-        std::cout << bytes;
-        std::cout.flush();
-        return std::cout.good();
-      });
-  return streamed ? 0 : Refuse(streamed.error());
-}
-
-int Events(Session& session, const std::string& job, bool follow, int limit) {
-  const std::string path = job.empty() ? "events" : "jobs/" + job + "/events";
-  client::Client::Query query{{"limit", std::to_string(limit)}};
-  std::uint64_t seen = 0;
-  for (;;) {
-    const auto answer = session.client().Get(path, query);
-    const int status = session.Show(answer, [&](const Json& got) {
-      for (const auto& event : got["events"]) {
-        const auto revision = event.value("revision", std::uint64_t{0});
-        if (revision <= seen) continue;
-        seen = revision;
-        if (event.value("kind", "") == "cycle-ran" && !session.wide()) continue;
-        std::cout << Clock(event.value("at_ms", std::int64_t{0})) << "  "
-                  << fmt::format("{:<17}", event.value("kind", "")) << ' ' << event["facts"].dump()
-                  << '\n';
-      }
-    });
-    if (status != 0 || !follow) return status;
-    std::cout.flush();
-    if (job.empty() && seen > 0) query["since"] = std::to_string(seen);
-    std::this_thread::sleep_for(kLookAgain);
-  }
-}
-
-int Wait(Session& session, const std::vector<std::string>& jobs, const std::string& until,
-         std::int64_t timeout_ms) {
-  const auto deadline = timeout_ms > 0 ? WallMs() + timeout_ms : INT64_MAX;
-  int status = 0;
-  for (const auto& job : jobs) {
-    for (;;) {
-      const auto answer = session.client().Get("jobs/" + job);
-      if (!answer) return Refuse(answer.error());
-      const auto phase = Json::parse(*answer)["status"].value("phase", "");
-      const bool ended = phase == "succeeded" || phase == "failed" || phase == "cancelled";
-      if (ended) {
-        if (phase == "failed") status = kFailed;
-        if (phase == "cancelled" && status == 0) status = kCancelled;
-        break;
-      }
-      if (until == "running" && phase == "running") break;
-      if (WallMs() >= deadline) {
-        std::cerr << "muster: job " << job << " is " << phase << '\n';
-        return kNotFinished;
-      }
-      std::this_thread::sleep_for(kLookAgain);
-    }
-  }
-  return status;
-}
-
 int Act(Session& session, const std::vector<std::string>& jobs, const std::string& verb,
         const client::Client::Query& query) {
   int status = 0;
+  std::string list;
   for (const auto& job : jobs) {
     std::string path = "jobs/";
     path.append(job).append(":").append(verb);
     const auto answer = session.client().Post(path, query, "");
-    const int shown = session.Show(answer, [&](const Json& got) {
-      std::cout << "job " << got.value("id", "") << " " << got.value("name", "")
-                << (got.contains("phase") ? ": " + got.value("phase", "") : "") << '\n';
-    });
-    if (shown != 0) status = shown;
+    if (!answer) {
+      status = Refuse(answer.error());
+      continue;
+    }
+    list += (list.empty() ? "" : ",") + *answer;
   }
-  return status;
+  if (list.empty()) return status;
+  const int shown = session.Show("{\"jobs\":[" + list + "]}", [](const Json& got) {
+    for (const auto& job : got.at("jobs")) {
+      std::cout << "job " << job.value("id", "") << " " << job.value("name", "")
+                << (job.contains("phase") ? ": " + job.value("phase", "") : "") << '\n';
+    }
+  });
+  return status != 0 ? status : shown;
 }
 
 int Scale(Session& session, const std::string& job, const std::string& workers) {

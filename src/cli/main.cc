@@ -48,8 +48,10 @@ int main(int argc, char** argv) {
   std::string format = "table";
   std::vector<std::string> paths;
   const auto add_format = [&format](CLI::App* command) {
-    command->add_option("-o,--output", format, "table or json")
-        ->check(CLI::IsMember({"table", "json"}));
+    command->add_option("-o,--output", format, "table or json")->check([](const std::string& word) {
+      return word == "table" || word == "json" ? std::string()
+                                               : "-o takes table or json, not \"" + word + "\"";
+    });
   };
 
   CLI::App* sim = app.add_subcommand("sim", "Try policies without a cluster");

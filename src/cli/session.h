@@ -1,7 +1,8 @@
 // Session: one call of `muster` that talks to the daemon: where to, and how to print.
 //
 // Data goes to standard output, talk to standard error. Every verb can print what the daemon said
-// as JSON; tables are for people. An error ends the call with the status of its code.
+// as JSON; tables are for people. An error ends the call with the status of its code. A verb that
+// names several jobs prints one document, {"jobs": [...]}.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +20,21 @@ enum class Output : std::uint8_t { kTable, kWide, kJson, kJsonl, kYaml, kName };
 
 class Session {
  public:
-  Session(std::string socket, Output output) : client_(std::move(socket)), output_(output) {}
+  Session(const std::string& socket, Output output)
+      : socket_(socket), client_(socket), output_(output) {}
 
   client::Client& client() { return client_; }
+  const std::string& socket() const { return socket_; }  // for a second connection
   Output output() const { return output_; }
   bool wide() const { return output_ == Output::kWide; }
+  bool for_people() const { return output_ == Output::kTable || wide(); }
 
   // Prints the answer as the format asks; `table` is called for people. Returns the exit status.
   int Show(const Result<std::string>& answer,
            const std::function<void(const nlohmann::json&)>& table);
 
  private:
+  std::string socket_;
   client::Client client_;
   Output output_;
 };

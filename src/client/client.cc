@@ -19,9 +19,14 @@ Error ErrorOf(const net::Response& response) {
               "the daemon answered with status " + std::to_string(response.status), ""};
   const auto problem = nlohmann::json::parse(response.body, nullptr, false);
   if (!problem.is_object()) return error;
-  error.message = problem.value("title", error.message);
-  error.hint = problem.value("hint", "");
-  const std::string code = problem.value("code", "");
+  // What is not of the form that was agreed on counts as not said.
+  const auto text = [&problem](const char* key, const std::string& otherwise) {
+    const auto found = problem.find(key);
+    return found != problem.end() && found->is_string() ? found->get<std::string>() : otherwise;
+  };
+  error.message = text("title", error.message);
+  error.hint = text("hint", "");
+  const std::string code = text("code", "");
   for (const auto& [name, value] : {std::pair{"invalid", ErrorCode::kInvalid},
                                     {"usage", ErrorCode::kUsage},
                                     {"not-found", ErrorCode::kNotFound},

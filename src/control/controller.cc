@@ -48,13 +48,20 @@ void Controller::Emit(model::EventBody body) {
     return (std::holds_alternative<T>(event.body) || ...);
   };
   const bool idle = none.operator()<model::CycleRan, model::WorkerPlaced, model::WorkerLeaving,
-                                    model::WorkerStarted, model::UseNoted>();
+                                    model::WorkerStarted, model::UseNoted, model::UserSet,
+                                    model::UserRemoved, model::TokenMade, model::TokenRevoked>();
   dirty_ |= !idle;
+}
+
+void Controller::Audit(state::AuditRow row) {
+  if (row.at_ms == 0) row.at_ms = NowMs();
+  audits_.push_back(std::move(row));
 }
 
 Result<void> Controller::Recover() {
   batch_.clear();
   history_.clear();
+  audits_.clear();
   std::erase_if(effects_, [](const auto& effect) { return effect.kind != Effect::Kind::kForget; });
   starting_.clear();
   built_ = false;
@@ -233,12 +240,13 @@ Result<void> Controller::Turn() {
 }
 
 Result<void> Controller::Commit() {
-  if (batch_.empty() && history_.empty()) return {};
-  auto written = ports_.store.Append(batch_, history_);
+  if (batch_.empty() && history_.empty() && audits_.empty()) return {};
+  auto written = ports_.store.Append(batch_, history_, audits_);
   if (!written) return written;
   if (ports_.mark != nullptr) ports_.mark->Write({state_.revision(), state_.next_job()});
   batch_.clear();
   history_.clear();
+  audits_.clear();
   return {};
 }
 

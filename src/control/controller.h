@@ -83,6 +83,9 @@ class Controller {
                         const std::string& by);
   Result<void> ApplyQueues(std::vector<model::Queue> queues, const std::string& by);
 
+  // Is written with what was asked for, or not at all. `at_ms` is filled in when it is 0.
+  void Audit(state::AuditRow row);
+
   // One round: what pools report, what is due, the engine, the journal, and then the effects.
   Result<void> Turn();
   // Milliseconds until there is something to do by itself; at most a second.
@@ -150,6 +153,7 @@ class Controller {
   EngineView engine_;
   std::vector<state::Record> batch_;
   std::vector<state::HistoryRow> history_;
+  std::vector<state::AuditRow> audits_;
   std::vector<Effect> effects_;
   // Launches that a pool was told of, or was found to have, and since when: only these have an end
   // to report.

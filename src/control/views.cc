@@ -74,7 +74,11 @@ bool OnMarked(Controller& control, const JobRecord& job, const char* label) {
 
 std::string JobName(const state::State& state, JobNumber id) {
   const auto* job = state.Find(id);
-  return "job " + std::to_string(id) + (job == nullptr ? "" : " (" + job->name() + ")");
+  const auto* array = state.FindArray(id);
+  return "job " + std::to_string(id) +
+         (job != nullptr     ? " (" + job->name() + ")"
+          : array != nullptr ? " (" + array->spec->name + ")"
+                             : "");
 }
 
 // How it ended, in a sentence.
@@ -146,6 +150,37 @@ DocNode WorkerView(Controller& control, const JobRecord& job, std::uint32_t w,
   return node;
 }
 
+// Where nothing has a place yet, all nodes speak for the one that it will get.
+void PutPoolMarks(Controller& control, DocNode& node) {
+  for (const char* label : {"virtual", "simulated"}) {
+    if (control.engine().AllMarked(label)) Put(node, label, BoolNode(true));
+  }
+}
+
+// Why it does not run, in a few words and without a look at the nodes.
+std::string NoteText(Controller& control, const JobRecord& job) {
+  const auto now = control.NowMs();
+  switch (sim::BarOf(job, now)) {
+    case sim::Bar::kHeld:
+      return "held by hand";
+    case sim::Bar::kSuspended:
+      return "suspended by hand";
+    case sim::Bar::kFollows:
+      return "follows " + JobName(control.state(), job.follows[0].job) +
+             (job.follows.size() > 1 ? " and others" : "");
+    case sim::Bar::kBackOff:
+      return "tried again in " + FormatDurationMs((job.not_before_ms - now + 999) / 1000 * 1000);
+    case sim::Bar::kStopping:
+      return "";
+    case sim::Bar::kNone:
+    case sim::Bar::kArrayTurn:
+      break;
+  }
+  const auto why = control.engine().ExplainGate(job.id, now);
+  if (why) return engine::Brief(control.engine().cluster(), *why);
+  return job.array != 0 ? "its array's turn has not come" : "its queue takes no jobs";
+}
+
 DocNode PreemptionView(const state::State& state, const state::Preemption& one) {
   DocNode node = MapNode();
   Put(node, "at_ms", NumberNode(one.at_ms));
@@ -207,8 +242,13 @@ DocNode JobView(Controller& control, const JobRecord& job, bool detail) {
     Put(end, "exit", ExitView(job.ending->exit));
     Put(status, "termination", std::move(end));
   }
-  if (OnMarked(control, job, "virtual")) Put(status, "virtual", BoolNode(true));
-  if (OnMarked(control, job, "simulated")) Put(status, "simulated", BoolNode(true));
+  if (job.ending || job.Holds()) {
+    if (OnMarked(control, job, "virtual")) Put(status, "virtual", BoolNode(true));
+    if (OnMarked(control, job, "simulated")) Put(status, "simulated", BoolNode(true));
+  } else {
+    PutPoolMarks(control, status);
+    if (auto note = NoteText(control, job); !note.empty()) Put(status, "note", TextNode(note));
+  }
   if (detail) {
     const auto roles = WorkerRoles(spec);
     DocNode workers = ListNode(), preemptions = ListNode();
@@ -294,6 +334,13 @@ void PutExplanation(Controller& control, const engine::Explanation& why, DocNode
   Put(node, "fit_now", NumberNode(why.fit_now));
   Put(node, "fit_if_preemptible_work_left", NumberNode(why.fit_empty));
   Put(node, "fit_on_empty_cluster", NumberNode(why.fit_ever));
+  if (!why.out_of_service.empty()) {
+    DocNode away = ListNode();
+    for (const auto id : why.out_of_service) {
+      away.children.push_back(TextNode(cluster.nodes().spec(id).name));
+    }
+    Put(node, "needs_nodes_out_of_service", std::move(away));
+  }
   DocNode nodes = MapNode();
   for (std::size_t f = 0; f < engine::kFilters; ++f) {
     if (why.nodes[f] > 0) {
@@ -327,6 +374,24 @@ void PutExplanation(Controller& control, const engine::Explanation& why, DocNode
   Put(node, "would_start_it", std::move(changes));
 }
 
+// Why it has no more workers than it has, where it could have more.
+std::string RunningText(Controller& control, const JobRecord& job, DocNode& node) {
+  const auto has = job.Count(WorkerPhase::kRunning) + job.Count(WorkerPhase::kPlaced);
+  std::int64_t wanted = 0;
+  for (const auto& role : job.spec->roles) wanted += role.count;
+  const auto done = job.Count(WorkerPhase::kSucceeded);
+  if (static_cast<std::int64_t>(has + done) >= wanted) {
+    return "it has what it asked for: " + std::to_string(has) + " workers have a place";
+  }
+  std::string text =
+      "it runs with " + std::to_string(has) + " of up to " + std::to_string(wanted) + " workers";
+  if (done > 0) return text + ", and grows no more because some have finished";
+  const auto why = control.engine().Explain(job.id, control.NowMs());
+  if (!why || why->workers == 0) return text;
+  PutExplanation(control, *why, node);
+  return text + "; for more, " + engine::Sentence(control.engine().cluster(), *why);
+}
+
 }  // namespace
 
 DocNode WhyView(Controller& control, const JobRecord& job) {
@@ -339,9 +404,7 @@ DocNode WhyView(Controller& control, const JobRecord& job) {
   if (job.ending) {
     sentence = "it has ended: " + EndText(job);
   } else if (phase == Phase::kRunning || phase == Phase::kStarting) {
-    sentence = "it has what it asked for: " +
-               std::to_string(job.Count(WorkerPhase::kRunning) + job.Count(WorkerPhase::kPlaced)) +
-               " workers have a place";
+    sentence = RunningText(control, job, node);
   } else {
     sentence = BarText(control, job);
     if (sentence.empty()) {
@@ -353,6 +416,7 @@ DocNode WhyView(Controller& control, const JobRecord& job) {
     }
   }
   Put(node, "sentence", TextNode(sentence));
+  PutPoolMarks(control, node);
   DocNode history = ListNode();
   for (const auto& one : job.preemptions) {
     history.children.push_back(PreemptionView(control.state(), one));
@@ -461,6 +525,7 @@ DocNode QueuesView(Controller& control) {
     }
     Put(node, "jobs_running", NumberNode(running[spec.name]));
     Put(node, "jobs_waiting", NumberNode(waiting[spec.name]));
+    PutPoolMarks(control, node);
     list.children.push_back(std::move(node));
   }
   return list;

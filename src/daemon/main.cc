@@ -175,7 +175,7 @@ Result<void> SkipLostNumbers(muster::state::Store& store, const Options& options
                                      muster::model::NumbersSkipped{mark->next_job}};
     const muster::state::Record record{state->revision() + 1, event.at_ms, 0,
                                        muster::model::EncodeEvent(event.body)};
-    if (auto written = store.Append({&record, 1}, {}); !written) return written;
+    if (auto written = store.Append({&record, 1}, {}, {}); !written) return written;
     state->Fold(event);
   }
   file.Write({state->revision(), state->next_job()});

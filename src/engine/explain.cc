@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <span>
 
 #include "base/units.h"
 #include "engine/placement.h"
@@ -23,28 +24,34 @@ class Explainer {
   }
 
   Explanation Run();
+  Explanation FindGateOnly();
 
  private:
+  Piece NextPiece() const;
   Gate FindGate(const Piece& piece);
   bool StoppedByBound(const Piece& piece, bool fixed);
   bool StoppedByShare(const Piece& piece);
   void Stop(QueueId queue, std::size_t dim, std::int64_t bound, std::int64_t held,
             std::int64_t asked);
   LevelId RequiredLevel(const Piece& piece) const;
-  std::int64_t Fit(ShapeId shape, LevelId level, Mode mode) const;
-  std::int64_t SlotsEver(const Shape& shape, BankId bank, std::uint64_t devices) const;
-  std::int64_t FitEver(ShapeId shape, LevelId level) const;
+  std::int64_t Fit(ShapeId shape, LevelId level, Mode mode,
+                   std::span<const NodeId> back = {}) const;
+  bool CouldTake(NodeId node) const;
+  bool FitsWith(const Piece& piece, std::span<const NodeId> back) const;
   void CountFits(const Piece& piece);
   void LookAtNodes(ShapeId shape);
   void FindHolders(ShapeId shape);
+  void CountJobsAhead();
+  void CheckLimitAlone(const Piece& piece);
   void FindChanges(const Piece& piece, ShapeId shape);
+  void FindUncordons(const Piece& piece);
   Right RightOf(const JobState& holder) const;
 
   Cluster& cluster_;
   const JobState& job_;
   std::int64_t now_ms_;
   Explanation why_;
-  bool never_fits_ = false;
+  std::map<ShapeId, std::int64_t> needs_;  // workers of the piece, by shape
 };
 
 void Explainer::Stop(QueueId queue, std::size_t dim, std::int64_t bound, std::int64_t held,
@@ -94,7 +101,8 @@ Gate Explainer::FindGate(const Piece& piece) {
   const bool hinted = std::any_of(job_.workers.begin(), job_.workers.end(),
                                   [](const Worker& worker) { return worker.hint != kNone; });
   if (hinted) return Gate::kPromised;
-  if (never_fits_) return Gate::kNeverFits;
+  if (why_.shortage) return Gate::kNeverFits;
+  if (!why_.out_of_service.empty()) return Gate::kCapacity;
   if (now_ms_ - job_.submitted_ms < job_.preemption_delay_ms) return Gate::kDelay;
   if (job_.gate == Gate::kNotProven) return Gate::kNotProven;
   if (job_.added_in == cluster_.cycles()) return Gate::kNotConsidered;
@@ -110,21 +118,41 @@ LevelId Explainer::RequiredLevel(const Piece& piece) const {
   return group == kNone ? kNone : job_.groups[group].wish.require;
 }
 
-// How many such workers fit: anywhere, or where they must be together in the best domain.
-std::int64_t Explainer::Fit(ShapeId id, LevelId level_id, Mode mode) const {
-  if (level_id == kNone) return cluster_.shapes().Slots(id, mode);
-  const Level& level = cluster_.topology().level(level_id);
+// How many such workers fit: anywhere, or where they must be together in the best domain. The nodes
+// `back` count as if they took new workers.
+std::int64_t Explainer::Fit(ShapeId id, LevelId level_id, Mode mode,
+                            std::span<const NodeId> back) const {
   const Shape& shape = cluster_.shapes()[id];
+  const auto added = [&](NodeId n) {
+    const NodeState& node = cluster_.nodes().node(n);
+    std::int64_t slots = 0;
+    for (BankId b = node.first_bank; b < node.first_bank + node.bank_count; ++b) {
+      slots += cluster_.shapes().SlotsInService(shape, b, mode);
+    }
+    return slots;
+  };
+  if (level_id == kNone) {
+    std::int64_t all = cluster_.shapes().Slots(id, mode);
+    for (const NodeId node : back) all += added(node);
+    return all;
+  }
+  const Level& level = cluster_.topology().level(level_id);
   const auto& gpu = shape.spec.request.gpu;
+  std::map<DomainId, std::int64_t> more;
+  for (const NodeId node : back) more[level.domain_of[node]] += added(node);
   std::int64_t most = 0;
   for (DomainId d = 0; d < level.domains.size(); ++d) {
     if (!level.below_node) {
-      most = std::max(most, cluster_.shapes().SlotsIn(id, level_id, d, mode));
+      most = std::max(most, cluster_.shapes().SlotsIn(id, level_id, d, mode) +
+                                (more.contains(d) ? more.at(d) : 0));
       continue;
     }
     const auto devices = level.domains[d].devices;
-    const BankId bank = cluster_.nodes().BankOfDevices(level.domains[d].nodes[0], devices);
-    std::int64_t slots = cluster_.shapes().SlotsOn(shape, bank, mode);
+    const NodeId node = level.domains[d].nodes[0];
+    const BankId bank = cluster_.nodes().BankOfDevices(node, devices);
+    const bool counts = cluster_.nodes().node(node).Usable() ||
+                        std::find(back.begin(), back.end(), node) != back.end();
+    std::int64_t slots = counts ? cluster_.shapes().SlotsInService(shape, bank, mode) : 0;
     if (gpu.kind == model::GpuKind::kWhole && gpu.devices > 0) {
       const auto open = cluster_.nodes().bank(bank).unoccupied[static_cast<std::size_t>(mode)];
       slots = std::min<std::int64_t>(slots, std::popcount(open & devices) / gpu.devices);
@@ -134,63 +162,44 @@ std::int64_t Explainer::Fit(ShapeId id, LevelId level_id, Mode mode) const {
   return most;
 }
 
-// How many workers the bank could take of those GPUs if nothing ran on its node.
-std::int64_t Explainer::SlotsEver(const Shape& shape, BankId b, std::uint64_t devices) const {
-  const auto& nodes = cluster_.nodes();
-  const auto& gpu = shape.spec.request.gpu;
-  const Bank& bank = nodes.bank(b);
-  const NodeState& node = nodes.node(bank.node);
-  const bool gpus = gpu.kind != model::GpuKind::kNone;
-  if (!node.Usable() || !shape.allowed[b]) return 0;
-  if (gpus && (bank.type == kNone || shape.type_rank[bank.type] == kNone)) return 0;
-  if (gpus && cluster_.shapes().UnitsOn(shape, bank) > bank.memory) return 0;
-  std::int64_t slots = node.max_workers;
-  if (gpus) slots = std::min<std::int64_t>(slots, std::popcount(bank.mask & devices) / gpu.devices);
-  if (gpus && shape.spec.same_device && gpu.kind != model::GpuKind::kWhole) slots = why_.workers;
-  for (std::size_t d = 0; d < nodes.host_dims(); ++d) {
-    if (shape.host[d] > 0) slots = std::min(slots, node.capacity[d] / shape.host[d]);
-  }
-  return slots;
-}
-
-// How many workers the usable nodes could take if nothing at all ran on them.
-std::int64_t Explainer::FitEver(ShapeId id, LevelId level) const {
-  const auto& nodes = cluster_.nodes();
-  const Shape& shape = cluster_.shapes()[id];
-  const auto on_node = [&](NodeId node, std::uint64_t devices) {
-    std::int64_t sum = 0;
-    const NodeState& state = nodes.node(node);
-    for (BankId b = state.first_bank; b < state.first_bank + state.bank_count; ++b) {
-      sum += SlotsEver(shape, b, devices);
-    }
-    return sum;
-  };
-  std::int64_t all = 0, most = 0;
-  if (level == kNone) {
-    for (NodeId node = 0; node < nodes.size(); ++node) all += on_node(node, ~0ULL);
-    return all;
-  }
-  for (const auto& domain : cluster_.topology().level(level).domains) {
-    all = 0;
-    for (const NodeId node : domain.nodes) all += on_node(node, domain.devices);
-    most = std::max(most, all);
-  }
-  return most;
-}
-
 // Workers of different shapes are counted apart, each up to what is asked for.
 void Explainer::CountFits(const Piece& piece) {
   const LevelId level = RequiredLevel(piece);
-  std::map<ShapeId, std::int64_t> needs;
-  for (const auto worker : piece.workers) ++needs[job_.workers[worker].shape];
-  for (const auto& [shape, need] : needs) {
-    const auto most = needs.size() == 1 ? kUnlimited : need;
-    const auto ever = FitEver(shape, level);
-    never_fits_ |= ever < need;
+  for (const auto worker : piece.workers) ++needs_[job_.workers[worker].shape];
+  bool away = false;
+  for (const auto& [shape, need] : needs_) {
+    const auto most = needs_.size() == 1 ? kUnlimited : need;
+    const auto ever = FitEver(cluster_, shape, level, need, Nodes::kAll);
+    const auto in_service = FitEver(cluster_, shape, level, need, Nodes::kInService);
+    if (ever < need && !why_.shortage) {
+      why_.shortage = FindShortage(cluster_, shape, level, need);
+    }
+    away |= in_service < need;
     why_.fit_now += std::min(most, Fit(shape, level, Mode::kFree));
     why_.fit_empty += std::min(most, Fit(shape, level, Mode::kEmptied));
+    why_.fit_in_service += std::min(most, in_service);
     why_.fit_ever += std::min(most, ever);
   }
+  if (!away || why_.shortage) return;
+  for (NodeId node = 0; node < cluster_.nodes().size(); ++node) {
+    if (!cluster_.nodes().node(node).Usable() && CouldTake(node)) {
+      why_.out_of_service.push_back(node);
+    }
+  }
+}
+
+// Whether the node could take any of the workers with nothing running on it.
+bool Explainer::CouldTake(NodeId node) const {
+  return std::any_of(needs_.begin(), needs_.end(), [&](const auto& need) {
+    return EverOn(cluster_, need.first, node, ~0ULL, need.second) > 0;
+  });
+}
+
+bool Explainer::FitsWith(const Piece& piece, std::span<const NodeId> back) const {
+  const LevelId level = RequiredLevel(piece);
+  return std::all_of(needs_.begin(), needs_.end(), [&](const auto& need) {
+    return Fit(need.first, level, Mode::kFree, back) >= need.second;
+  });
 }
 
 void Explainer::LookAtNodes(ShapeId id) {
@@ -249,6 +258,41 @@ void Explainer::FindHolders(ShapeId id) {
   if (why_.holders.size() > kHoldersTold) why_.holders.resize(kHoldersTold);
 }
 
+// Whether a limit on its path is lower than what it needs even with nothing else running.
+void Explainer::CheckLimitAlone(const Piece& piece) {
+  const auto& queues = cluster_.queues();
+  const Vec least = LeastCost(cluster_, piece);
+  for (QueueId q = job_.queue; q != 0; q = queues[q].parent) {
+    for (std::size_t d = 0; d < queues.dims(); ++d) {
+      const auto limit = queues[q].limit[d];
+      if (limit == kUnlimited || least[d] <= limit) continue;
+      Stop(q, d, limit, queues[q].held[d], least[d]);
+      why_.beyond_limit = true;
+      return;
+    }
+  }
+}
+
+// One cordoned node that is enough by itself, or all of them together.
+void Explainer::FindUncordons(const Piece& piece) {
+  std::vector<NodeId> cordoned;
+  const auto& nodes = cluster_.nodes();
+  for (NodeId n = 0; n < nodes.size(); ++n) {
+    const bool takes_none = nodes.node(n).up && !nodes.node(n).Usable();
+    if (takes_none && CouldTake(n)) cordoned.push_back(n);
+  }
+  for (const NodeId& node : cordoned) {
+    if (!FitsWith(piece, {&node, 1})) continue;
+    why_.changes.push_back({Change::Kind::kUncordon, 1, nodes.spec(node).name, ""});
+    return;
+  }
+  if (cordoned.size() < 2 || !FitsWith(piece, cordoned)) return;
+  std::string names;
+  for (const NodeId node : cordoned) names += (names.empty() ? "" : ", ") + nodes.spec(node).name;
+  why_.changes.push_back(
+      {Change::Kind::kUncordon, static_cast<std::int64_t>(cordoned.size()), names, ""});
+}
+
 void Explainer::FindChanges(const Piece& piece, ShapeId id) {
   const auto& queues = cluster_.queues();
   const Shape& shape = cluster_.shapes()[id];
@@ -259,10 +303,15 @@ void Explainer::FindChanges(const Piece& piece, ShapeId id) {
     const auto missing = why_.held + why_.asked - bound;
     const auto kind =
         why_.gate == Gate::kLimit ? Change::Kind::kRaiseLimit : Change::Kind::kRaiseQuota;
-    why_.changes.push_back(
-        {kind, missing, queues.spec(why_.stopped_by).name, queues.dim_name(why_.resource)});
+    if (bound != kUnlimited && missing > 0) {
+      why_.changes.push_back(
+          {kind, missing, queues.spec(why_.stopped_by).name, queues.dim_name(why_.resource)});
+    }
   }
   const bool bounded = why_.gate == Gate::kLimit || why_.gate == Gate::kFixedQuota;
+  const bool no_room = why_.gate == Gate::kCapacity || why_.gate == Gate::kShare ||
+                       why_.gate == Gate::kDelay || why_.gate == Gate::kNotProven;
+  if (no_room && why_.fit_now < why_.workers) FindUncordons(piece);
   if (!bounded && why_.fit_now > 0 && why_.fit_now < why_.workers && !job_.Satisfied()) {
     why_.changes.push_back({Change::Kind::kFewerWorkers, why_.fit_now, "", ""});
   }
@@ -296,26 +345,37 @@ void Explainer::FindChanges(const Piece& piece, ShapeId id) {
   }
 }
 
+Piece Explainer::NextPiece() const {
+  std::vector<Piece> pieces;
+  Placement(cluster_).NextPieces(why_.job, pieces);
+  return pieces.empty() ? Piece{} : std::move(pieces[0]);
+}
+
+Explanation Explainer::FindGateOnly() {
+  why_.gate = FindGate(NextPiece());
+  return why_;
+}
+
+void Explainer::CountJobsAhead() {
+  if (!cluster_.waiting().Contains(why_.job)) return;
+  const WaitKey& key = cluster_.waiting().key(why_.job);
+  for (const auto& head : cluster_.waiting().OfQueue(job_.queue)) {
+    for (const auto& waiter : cluster_.waiting().bucket(head.bucket).waiters()) {
+      if (!(waiter.key < key)) break;
+      ++why_.jobs_ahead;
+    }
+  }
+}
+
 Explanation Explainer::Run() {
   const auto& queues = cluster_.queues();
   why_.quota = queues[job_.queue].quota[kGpuDim];
   why_.queue_held = queues[job_.queue].held[kGpuDim];
   why_.share = queues[job_.queue].share[kGpuDim];
-  std::vector<Piece> pieces;
-  Placement(cluster_).NextPieces(why_.job, pieces);
-  if (cluster_.waiting().Contains(why_.job)) {
-    const WaitKey& key = cluster_.waiting().key(why_.job);
-    for (const auto& head : cluster_.waiting().OfQueue(job_.queue)) {
-      for (const auto& waiter : cluster_.waiting().bucket(head.bucket).waiters()) {
-        if (!(waiter.key < key)) break;
-        ++why_.jobs_ahead;
-      }
-    }
-  }
-  Piece piece;
+  CountJobsAhead();
+  const Piece piece = NextPiece();
   ShapeId shape = kNone;
-  if (!pieces.empty()) {
-    piece = pieces[0];
+  if (!piece.workers.empty()) {
     shape = job_.workers[piece.workers[0]].shape;
     why_.workers = static_cast<std::int64_t>(piece.workers.size());
     CountFits(piece);
@@ -323,6 +383,7 @@ Explanation Explainer::Run() {
   }
   why_.gate = FindGate(piece);
   if (shape == kNone) return why_;
+  if (why_.gate == Gate::kLimit && !job_.Satisfied()) CheckLimitAlone(piece);
   FindHolders(shape);
   FindChanges(piece, shape);
   return why_;
@@ -332,6 +393,10 @@ Explanation Explainer::Run() {
 
 Explanation Explain(Cluster& cluster, JobId job, std::int64_t now_ms) {
   return Explainer(cluster, job, now_ms).Run();
+}
+
+Explanation ExplainGate(Cluster& cluster, JobId job, std::int64_t now_ms) {
+  return Explainer(cluster, job, now_ms).FindGateOnly();
 }
 
 }  // namespace muster::engine

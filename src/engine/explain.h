@@ -8,10 +8,12 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/cluster.h"
+#include "engine/explain_ever.h"
 #include "model/plan.h"
 
 namespace muster::engine {
@@ -38,6 +40,7 @@ struct Change {
     kRaiseLimit,    // of queue `name` by `amount` of resource `resource`
     kRaiseQuota,    // likewise
     kFreeGpus,      // `amount` more GPUs on node `name`
+    kUncordon,      // node `name`, or the `amount` nodes of that list
   };
   Kind kind = Kind::kFewerWorkers;
   std::int64_t amount = 0;
@@ -57,15 +60,19 @@ struct Explanation {
   std::int64_t workers = 0;                    // that would start together
   std::int64_t fit_now = 0;                    // of them, by room alone (in the best domain)
   std::int64_t fit_empty = 0;                  // if every preemptible worker left
-  std::int64_t fit_ever = 0;                   // if nothing ran here at all
+  std::int64_t fit_in_service = 0;             // if nothing ran on the nodes that take workers
+  std::int64_t fit_ever = 0;                   // if nothing ran here at all, on any node
   std::array<std::int64_t, kFilters> nodes{};  // by the filter that rejects them; kFits: none does
   NearestFit nearest;
-  QueueId stopped_by = kNone;  // kLimit, kFixedQuota, kShare: the queue,
-  std::size_t resource = 0;    // the resource,
-  std::int64_t bound = 0;      // its bound, what is held of it and what the job adds
+  std::optional<Shortage> shortage;    // where it can never run
+  std::vector<NodeId> out_of_service;  // those it would need: down, cordoned or draining
+  QueueId stopped_by = kNone;          // kLimit, kFixedQuota, kShare: the queue,
+  std::size_t resource = 0;            // the resource,
+  std::int64_t bound = 0;              // its bound, what is held of it and what the job adds
   std::int64_t held = 0;
   std::int64_t asked = 0;
-  std::int64_t quota = 0;  // of the job's own queue, in GPUs
+  bool beyond_limit = false;  // kLimit: it alone is more than that
+  std::int64_t quota = 0;     // of the job's own queue, in GPUs
   std::int64_t queue_held = 0;
   std::int64_t share = 0;
   std::int64_t jobs_ahead = 0;  // in its queue
@@ -73,10 +80,15 @@ struct Explanation {
   std::vector<Change> changes;  // smallest first
 };
 
+// Of a job that runs: why it has no more workers.
 Explanation Explain(Cluster& cluster, JobId job, std::int64_t now_ms);
+// The gate alone, with what stopped it there. Looks at the job and its queues, at no node, so that
+// a job that can never fit is said to have no room.
+Explanation ExplainGate(Cluster& cluster, JobId job, std::int64_t now_ms);
 std::string_view Name(Filter filter);
 std::string_view Name(Right right);
 std::string Sentence(const Cluster& cluster, const Explanation& why);  // why it waits, in one
+std::string Brief(const Cluster& cluster, const Explanation& why);     // the gate in a few words
 std::string Describe(const Change& change);                            // "ask for 2 workers"
 std::string Render(const Cluster& cluster, const Explanation& why);
 

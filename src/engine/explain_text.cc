@@ -14,6 +14,8 @@ std::string_view Name(Filter filter) {
       return "fits";
     case Filter::kDown:
       return "down";
+    case Filter::kCordoned:
+      return "cordoned";
     case Filter::kConfined:
       return "confined";
     case Filter::kGpuType:
@@ -59,7 +61,75 @@ std::string Amount(const Cluster& cluster, std::size_t dim, std::int64_t value) 
   return FormatMilli(value) + " " + queues.dim_name(dim);
 }
 
+constexpr std::size_t kNodesTold = 4;
+
+// "nodes a and b are cordoned, node c is down"
+std::string OutOfService(const Cluster& cluster, const std::vector<NodeId>& nodes) {
+  std::string out;
+  for (const char* what : {"cordoned", "draining", "down"}) {
+    std::vector<std::string> names;
+    for (const NodeId id : nodes) {
+      const NodeState& node = cluster.nodes().node(id);
+      const char* is = !node.up ? "down" : node.draining ? "draining" : "cordoned";
+      if (std::string_view(is) == what) names.push_back(cluster.nodes().spec(id).name);
+    }
+    if (names.empty()) continue;
+    const auto count = names.size();
+    if (count > kNodesTold) {
+      names.resize(kNodesTold);
+      names.push_back(std::to_string(count - kNodesTold) + " more");
+    }
+    out += (out.empty() ? "" : ", ") + std::string(count == 1 ? "node " : "nodes ");
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      out += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
+    }
+    out += std::string(count == 1 ? " is " : " are ") + what;
+  }
+  return out;
+}
+
+std::string NoRoom(const Cluster& cluster, const Explanation& why) {
+  const std::string workers = " of " + std::to_string(why.workers) + " workers";
+  if (!why.out_of_service.empty()) {
+    const std::string away = OutOfService(cluster, why.out_of_service);
+    return why.fit_in_service == 0 ? away + ", and no other node can take it"
+                                   : away + ", and the others could take " +
+                                         std::to_string(why.fit_in_service) + workers;
+  }
+  if (why.fit_now >= why.workers) return "there is room by number, but no place that fits it";
+  return "there is room for " + std::to_string(why.fit_now) + workers +
+         ", and nobody who may be asked to leave";
+}
+
 }  // namespace
+
+std::string Brief(const Cluster& cluster, const Explanation& why) {
+  const auto of_queue = [&] { return " of queue " + cluster.queues().spec(why.stopped_by).name; };
+  switch (why.gate) {
+    case Gate::kNotConsidered:
+      return "";
+    case Gate::kOnHold:
+      return "on hold";
+    case Gate::kMinimum:
+      return "too few workers left";
+    case Gate::kLimit:
+      return "limit" + of_queue();
+    case Gate::kFixedQuota:
+      return "quota" + of_queue();
+    case Gate::kTopology:
+      return "unknown topology level";
+    case Gate::kPromised:
+      return "room is being made";
+    case Gate::kShare:
+      return "no room; fair share used";
+    case Gate::kNeverFits:
+    case Gate::kCapacity:
+    case Gate::kDelay:
+    case Gate::kNotProven:
+      return "no room";
+  }
+  return "";
+}
 
 std::string Sentence(const Cluster& cluster, const Explanation& why) {
   const auto& queues = cluster.queues();
@@ -77,17 +147,18 @@ std::string Sentence(const Cluster& cluster, const Explanation& why) {
     case Gate::kMinimum:
       return "fewer of its workers are left than its minimum";
     case Gate::kLimit:
-      return bound("limit");
+      if (!why.beyond_limit) return bound("limit");
+      return Amount(cluster, why.resource, why.asked) + " are asked for at once; queue " +
+             queues.spec(why.stopped_by).name + " has a limit of " +
+             Amount(cluster, why.resource, why.bound);
     case Gate::kFixedQuota:
       return "it is not preemptible, and " + bound("quota for such work");
     case Gate::kTopology:
       return "it names a topology level that does not exist here";
     case Gate::kNeverFits:
-      return "with nothing else running there would be room for " + std::to_string(why.fit_ever) +
-             " of " + std::to_string(why.workers) + " workers: it can never start here";
+      return "it can never start here: " + Describe(cluster, *why.shortage);
     case Gate::kCapacity:
-      return "there is room for " + std::to_string(why.fit_now) + " of " +
-             std::to_string(why.workers) + " workers, and nobody who may be asked to leave";
+      return NoRoom(cluster, why);
     case Gate::kPromised:
       return "room is being left for it";
     case Gate::kShare:
@@ -118,6 +189,9 @@ std::string Describe(const Change& change) {
     }
     case Change::Kind::kFreeGpus:
       return "free " + std::to_string(change.amount) + " GPUs on node " + change.name;
+    case Change::Kind::kUncordon:
+      return change.amount == 1 ? "run `muster node uncordon " + change.name + "`"
+                                : "uncordon the nodes " + change.name;
   }
   return "";
 }

@@ -171,9 +171,13 @@ std::uint32_t ShapeTable::GpuSlots(const Shape& shape, const Bank& bank, BankId 
 }
 
 std::uint32_t ShapeTable::SlotsOn(const Shape& shape, BankId id, Mode mode) const {
+  return nodes_.node_of(id).Usable() ? SlotsInService(shape, id, mode) : 0;
+}
+
+std::uint32_t ShapeTable::SlotsInService(const Shape& shape, BankId id, Mode mode) const {
   const Bank& bank = nodes_.bank(id);
   const auto& node = nodes_.node(bank.node);
-  if (!shape.allowed[id] || !node.Usable()) return 0;
+  if (!shape.allowed[id]) return 0;
   const auto m = static_cast<std::size_t>(mode);
   std::int64_t slots = std::max(0, node.max_workers - node.workers[m]);
   if (shape.spec.request.gpu.kind != GpuKind::kNone) {
@@ -194,7 +198,8 @@ Filter ShapeTable::Test(const Shape& shape, BankId id, Mode mode) const {
   const Bank& bank = nodes_.bank(id);
   const auto& node = nodes_.node(bank.node);
   const auto m = static_cast<std::size_t>(mode);
-  if (!node.Usable()) return Filter::kDown;
+  if (!node.up) return Filter::kDown;
+  if (!node.Usable()) return Filter::kCordoned;
   if (!shape.allowed[id]) return Filter::kConfined;
   if (shape.spec.request.gpu.kind != GpuKind::kNone) {
     if (bank.type == kNone || shape.type_rank[bank.type] == kNone) return Filter::kGpuType;

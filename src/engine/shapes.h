@@ -36,7 +36,8 @@ struct ShapeSpec {
 // Why a bank cannot take a worker, in the order in which it is tested.
 enum class Filter : std::uint8_t {
   kFits,
-  kDown,       // not up, cordoned or draining
+  kDown,
+  kCordoned,   // or draining: takes no new worker
   kConfined,   // queue, kind, labels or node names exclude it
   kGpuType,    // other GPU type, or no GPU
   kGpuMemory,  // the whole device is too small
@@ -46,7 +47,7 @@ enum class Filter : std::uint8_t {
   kCountable,
   kWorkers,  // as many workers as the node takes
 };
-inline constexpr std::size_t kFilters = 10;
+inline constexpr std::size_t kFilters = 11;
 
 struct Shape {
   ShapeSpec spec;
@@ -90,6 +91,8 @@ class ShapeTable {
   Filter Test(const Shape& shape, BankId bank, Mode mode) const;
   // How many workers of one gang the bank could take, each device once unless they may share it.
   std::uint32_t SlotsOn(const Shape& shape, BankId bank, Mode mode) const;
+  // The same as if the node were up and took new workers.
+  std::uint32_t SlotsInService(const Shape& shape, BankId bank, Mode mode) const;
 
   std::int64_t Slots(ShapeId shape, Mode mode);
   std::int64_t SlotsIn(ShapeId shape, LevelId level, DomainId domain, Mode mode);

@@ -1,6 +1,7 @@
 #include "model/event.h"
 
 #include <array>
+#include <type_traits>
 #include <utility>
 
 #include "model/event_fields.h"
@@ -14,7 +15,8 @@ constexpr std::array<std::string_view, std::variant_size_v<EventBody>> kKinds = 
     "daemon-started", "node-joined",  "node-went",        "node-marked",   "queues-applied",
     "job-submitted",  "job-held",     "job-changed",      "job-stopping",  "job-resumed",
     "job-requeued",   "job-ended",    "cycle-ran",        "worker-placed", "worker-leaving",
-    "worker-started", "worker-ended", "checkpoint-taken", "use-noted",     "numbers-skipped"};
+    "worker-started", "worker-ended", "checkpoint-taken", "use-noted",     "numbers-skipped",
+    "user-set",       "user-removed", "token-made",       "token-revoked"};
 
 constexpr std::array<std::string_view, 14> kStopNames = {
     "none",        "paused",    "shrunk",        "moved",      "cancelled",
@@ -81,7 +83,15 @@ Result<EventBody> DecodeEvent(std::string_view bytes) {
 DocNode EventToNode(const EventBody& body) {
   DocPacker packer;
   std::visit(
-      [&](const auto& event) { Fields(packer, const_cast<std::decay_t<decltype(event)>&>(event)); },
+      [&]<typename T>(const T& event) {
+        if constexpr (std::is_same_v<T, TokenMade>) {
+          TokenMade shown = event;
+          shown.hash.clear();
+          Fields(packer, shown);
+        } else {
+          Fields(packer, const_cast<T&>(event));
+        }
+      },
       body);
   return std::move(packer.out);
 }

@@ -181,11 +181,35 @@ struct UseNoted {
   std::map<std::string, std::int64_t> gpu_ms;  // by queue, decayed
 };
 
+struct UserSet {  // made, or changed
+  std::string name;
+  std::string role;  // "viewer", "user", "admin"
+  std::vector<std::string> groups;
+  std::string by;
+};
+struct UserRemoved {  // and with it its tokens
+  std::string name;
+  std::string by;
+};
+struct TokenMade {
+  std::string id;  // short and public
+  std::string name;
+  std::string user;
+  std::string hash;             // SHA-256 of the secret, in hex; the secret itself is nowhere
+  std::int64_t expires_ms = 0;  // 0: never
+  std::string role;             // at most this one: "viewer", "user"; empty: all that the user may
+  std::string by;
+};
+struct TokenRevoked {
+  std::string id;
+  std::string by;
+};
+
 using EventBody =
     std::variant<DaemonStarted, NodeJoined, NodeWent, NodeMarked, QueuesApplied, JobSubmitted,
                  JobHeld, JobChanged, JobStopping, JobResumed, JobRequeued, JobEnded, CycleRan,
                  WorkerPlaced, WorkerLeaving, WorkerStarted, WorkerEnded, CheckpointTaken, UseNoted,
-                 NumbersSkipped>;
+                 NumbersSkipped, UserSet, UserRemoved, TokenMade, TokenRevoked>;
 
 struct Event {
   std::int64_t at_ms = 0;
@@ -196,6 +220,6 @@ std::string_view KindOf(const EventBody& body);  // "worker-placed"
 JobNumber JobOf(const EventBody& body);          // 0: it is about no job
 std::string EncodeEvent(const EventBody& body);
 Result<EventBody> DecodeEvent(std::string_view bytes);
-DocNode EventToNode(const EventBody& body);  // its fields, for people
+DocNode EventToNode(const EventBody& body);  // its fields, for people: no hash of a token
 
 }  // namespace muster::model

@@ -103,5 +103,22 @@ template <typename V>
 void Fields(V& v, NumbersSkipped& e) {
   v("next", e.next);
 }
+template <typename V>
+void Fields(V& v, UserSet& e) {
+  v("name", e.name)("role", e.role)("groups", e.groups)("by", e.by);
+}
+template <typename V>
+void Fields(V& v, UserRemoved& e) {
+  v("name", e.name)("by", e.by);
+}
+template <typename V>
+void Fields(V& v, TokenMade& e) {
+  v("id", e.id)("name", e.name)("user", e.user)("hash", e.hash)("expires_ms", e.expires_ms)(
+      "role", e.role)("by", e.by);
+}
+template <typename V>
+void Fields(V& v, TokenRevoked& e) {
+  v("id", e.id)("by", e.by);
+}
 
 }  // namespace muster::model

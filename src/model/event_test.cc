@@ -41,6 +41,10 @@ TEST(Event, EveryKindSurvivesItsBytes) {
   round_trip(NodeJoined{node});
   round_trip(UseNoted{{{"a", -5}, {"b", 1LL << 62}}});
   round_trip(NumbersSkipped{77});
+  round_trip(UserSet{"ana", "admin", {"vision", "speech"}, "root"});
+  round_trip(UserRemoved{"ana", "root"});
+  round_trip(TokenMade{"k3f", "laptop", "ana", "9f86d0", 1'900'000'000'000, "viewer", "ana"});
+  round_trip(TokenRevoked{"k3f", "ana"});
 }
 
 TEST(Event, AJobComesBackEqual) {
@@ -66,6 +70,30 @@ TEST(Event, PeopleSeeNamesNotNumbers) {
   EXPECT_EQ(node.Find("why")->text, "paused");
   EXPECT_EQ(node.Find("rule")->text, "reclaim-quota");
   EXPECT_EQ(node.Find("cause")->text, "9");
+}
+
+// The numbers are in every journal that was ever written.
+TEST(Event, AKindKeepsItsNumberAndItsName) {
+  EXPECT_EQ(EventBody(UseNoted{}).index(), 18U);
+  const std::vector<std::pair<EventBody, std::string>> added = {{UserSet{}, "user-set"},
+                                                                {UserRemoved{}, "user-removed"},
+                                                                {TokenMade{}, "token-made"},
+                                                                {TokenRevoked{}, "token-revoked"}};
+  std::size_t number = 19;
+  for (const auto& [body, name] : added) {
+    EXPECT_EQ(body.index(), number++);
+    EXPECT_EQ(KindOf(body), name);
+    EXPECT_EQ(JobOf(body), 0U);
+  }
+}
+
+TEST(Event, TheHashOfATokenIsKeptAndShownToNobody) {
+  const EventBody made = TokenMade{"k3f", "laptop", "ana", "9f86d0", 0, "", "ana"};
+  EXPECT_EQ(std::get<TokenMade>(DecodeEvent(EncodeEvent(made)).value()).hash, "9f86d0");
+  const auto node = EventToNode(made);
+  EXPECT_EQ(node.Find("id")->text, "k3f");
+  EXPECT_EQ(node.Find("hash"), nullptr);
+  EXPECT_EQ(std::get<TokenMade>(made).hash, "9f86d0");
 }
 
 }  // namespace

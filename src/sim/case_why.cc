@@ -36,6 +36,8 @@ std::string Written(const Change& change, const engine::Cluster& cluster) {
       return "quota:" + change.name + ":" + amount;
     case Change::Kind::kFreeGpus:
       return "gpus:" + change.name + ":" + std::to_string(change.amount);
+    case Change::Kind::kUncordon:
+      return "uncordon:" + change.name;
   }
   return "";
 }

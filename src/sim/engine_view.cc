@@ -54,11 +54,10 @@ Result<void> EngineView::Build(const State& state, std::int64_t now_ms) {
   later_.clear();
   outdated_ = false;
   numbers_.clear();
+  real_nodes_ = 0;
+  marked_nodes_.clear();
   for (const auto& [name, record] : state.nodes()) {
-    auto added = cluster_->AddNode(record.node);
-    if (!added) return tl::unexpected(added.error());
-    if (!record.up) cluster_->SetNodeUp(*added, false);
-    (void)empty_->AddNode(record.node);
+    if (auto added = AddNode(record); !added) return added;
   }
   SetPastUse(state.past_use());
   // Whoever holds something first: an array's turn is counted by them.
@@ -178,13 +177,30 @@ void EngineView::SetGone(JobNumber job, std::uint32_t worker, bool succeeded) {
   }
 }
 
+Result<void> EngineView::AddNode(const state::NodeRecord& node) {
+  auto added = cluster_->AddNode(node.node);
+  if (!added) return tl::unexpected(added.error());
+  if (!node.up) cluster_->SetNodeUp(*added, false);
+  (void)empty_->AddNode(node.node);
+  bool real = true;
+  for (const char* mark : {"virtual", "simulated"}) {
+    if (!node.node.labels.contains(mark)) continue;
+    ++marked_nodes_[mark];
+    real = false;
+  }
+  if (real) ++real_nodes_;
+  return {};
+}
+
+bool EngineView::AllMarked(const std::string& label) const {
+  return real_nodes_ == 0 && marked_nodes_.contains(label);
+}
+
 void EngineView::SetNode(const state::NodeRecord& node) {
   const auto id = cluster_->FindNode(node.node.name);
   if (id == engine::kNone) {
-    auto added = cluster_->AddNode(node.node);
+    const auto added = AddNode(node);
     MUSTER_CHECK(added.has_value(), "a node that was admitted fits into the cluster");
-    if (!node.up) cluster_->SetNodeUp(*added, false);
-    (void)empty_->AddNode(node.node);
     return;
   }
   if (cluster_->nodes().node(id).up != node.up) cluster_->SetNodeUp(id, node.up);
@@ -226,6 +242,10 @@ struct EngineView::Applier {
   void operator()(const model::NumbersSkipped&) const {}
   void operator()(const model::WorkerPlaced&) const {}
   void operator()(const model::WorkerStarted&) const {}
+  void operator()(const model::UserSet&) const {}
+  void operator()(const model::UserRemoved&) const {}
+  void operator()(const model::TokenMade&) const {}
+  void operator()(const model::TokenRevoked&) const {}
   void operator()(const model::NodeJoined& e) const { view.SetNode(state.nodes().at(e.node.name)); }
   void operator()(const model::NodeWent& e) const { view.SetNode(state.nodes().at(e.node)); }
   void operator()(const model::NodeMarked& e) const { view.SetNode(state.nodes().at(e.node)); }
@@ -303,13 +323,28 @@ Result<void> EngineView::Admit(const model::Job& spec, std::int64_t now_ms) {
   auto id = empty_->AddJob(spec, now_ms, "candidate");
   if (!id) return tl::unexpected(id.error());
   const auto why = engine::Explain(*empty_, *id, now_ms);
-  const bool never = empty_->nodes().size() > 0 &&
-                     (why.gate == model::Gate::kNeverFits || why.gate == model::Gate::kTopology);
-  std::string text = never ? engine::Sentence(*empty_, why) : "";
+  // A cluster without nodes is one whose nodes have not come yet.
+  const bool nodes = empty_->nodes().size() > 0;
+  const bool lacks = nodes && why.shortage.has_value();
+  const bool level = nodes && why.gate == model::Gate::kTopology;
+  std::string text;
+  if (lacks) {
+    text = engine::Describe(*empty_, *why.shortage);
+  } else if (level || why.beyond_limit) {
+    text = engine::Sentence(*empty_, why);
+  }
   empty_->RemoveJob(*id);
-  if (!never) return {};
+  if (text.empty()) return {};
   return Fail(ErrorCode::kInvalid, "job " + spec.name + " can never run here: " + text,
-              "ask for less, or for another type; `muster nodes` shows what there is");
+              lacks || level
+                  ? "ask for less, or for another type; `muster nodes` shows what there is"
+                  : "ask for less; `muster queue list` shows quotas and limits");
+}
+
+std::optional<engine::Explanation> EngineView::ExplainGate(JobNumber job, std::int64_t now_ms) {
+  const auto known = ids_.find(job);
+  if (known == ids_.end()) return std::nullopt;
+  return engine::ExplainGate(*cluster_, known->second, now_ms);
 }
 
 std::optional<engine::Explanation> EngineView::Explain(JobNumber job, std::int64_t now_ms) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -68,9 +69,13 @@ class EngineView {
   // Tasks of the array that have their turn.
   std::int64_t TasksOf(JobNumber array) const;
 
-  // Whether the job could be admitted at all: its queue, its shape. Changes nothing.
+  // Whether the job could ever run: its queue and the limits above it, its shape. Changes nothing.
   Result<void> Admit(const model::Job& spec, std::int64_t now_ms);
   std::optional<engine::Explanation> Explain(JobNumber job, std::int64_t now_ms);
+  // The gate alone, without a look at the nodes.
+  std::optional<engine::Explanation> ExplainGate(JobNumber job, std::int64_t now_ms);
+  // Whether no node is a real one and some carry this label: `virtual` or `simulated`.
+  bool AllMarked(const std::string& label) const;
   const engine::Cluster& cluster() const { return *cluster_; }
 
  private:
@@ -82,6 +87,7 @@ class EngineView {
   void SetLeaving(JobNumber job, std::uint32_t worker);
   void SetGone(JobNumber job, std::uint32_t worker, bool succeeded);
   void SetNode(const state::NodeRecord& node);
+  Result<void> AddNode(const state::NodeRecord& node);
   void SetPastUse(const std::map<std::string, std::int64_t>& gpu_ms);
   Result<engine::JobId> Add(const state::JobRecord& job);
   void Place(engine::JobId id, std::uint32_t worker, const state::WorkerRecord& record);
@@ -98,7 +104,9 @@ class EngineView {
   std::unordered_map<JobNumber, std::int64_t> tasks_;  // by array
   std::unordered_map<JobNumber, JobNumber> cursor_;  // by array: none before it waits for its turn
   std::set<std::pair<std::int64_t, JobNumber>> later_;  // jobs that back off, by when it is over
-  bool outdated_ = false;                               // the queues have changed
+  std::int64_t real_nodes_ = 0;
+  std::map<std::string, std::int64_t> marked_nodes_;  // by label
+  bool outdated_ = false;                             // the queues have changed
 };
 
 }  // namespace muster::sim

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "state/postgres_rows.h"
 #include "state/postgres_schema.h"
 #include "state/postgres_session.h"
 
@@ -18,11 +19,13 @@ class PostgresStore final : public Store {
   PostgresStore(Libpq api, std::string url) : api_(api), url_(std::move(url)) {}
 
   Result<void> Open();
-  Result<void> Append(std::span<const Record> records, std::span<const HistoryRow> rows) override;
+  Result<void> Append(std::span<const Record> records, std::span<const HistoryRow> rows,
+                      std::span<const AuditRow> audits) override;
   Result<Snapshot> LoadSnapshot(std::uint64_t revision) override;
   Result<void> Read(const RecordQuery& query,
                     const std::function<Result<void>(const Record&)>& each) override;
   Result<std::vector<HistoryRow>> History(const HistoryQuery& query) override;
+  Result<std::vector<AuditRow>> Audit(const AuditQuery& query) override;
   Result<void> SaveSnapshot(const Snapshot& snapshot, std::uint64_t keep) override;
   Result<void> Compact(std::uint64_t revision, std::int64_t ended_before_ms) override;
   Result<std::int64_t> Repair() override;
@@ -35,6 +38,8 @@ class PostgresStore final : public Store {
   Result<void> TakeUp();
   Result<void> WaitsForGhost(const Error& why);
   Result<void> TakenOver();
+  Result<void> MakeAudit();
+  Result<void> Begin();
   Result<std::uint64_t> LastRevision();
   Result<std::int64_t> Number(const std::string& sql);
   Result<PgRows> Ask(const std::string& sql, const PgParams& params = {});
@@ -46,6 +51,7 @@ class PostgresStore final : public Store {
   std::int64_t writer_ = 0;
   std::uint64_t last_ = 0;     // the last revision that is there for certain
   std::uint64_t sent_ = 0;     // the last one that was sent: there as well if that failed late
+  std::uint64_t audit_ = 0;    // the last id of the audit trail
   std::optional<Error> over_;  // set once and for all: this store is somebody else's now
 };
 
@@ -87,6 +93,20 @@ Result<void> PostgresStore::MakeSchema() {
   return session_->Run(script);
 }
 
+Result<void> PostgresStore::MakeAudit() {
+  auto made = Number("select (to_regclass('muster.audit') is not null)::int::bigint");
+  if (!made) return tl::unexpected(made.error());
+  return *made != 0 ? Result<void>() : session_->Run(kAuditSchema);
+}
+
+// What a session needs before it writes.
+Result<void> PostgresStore::Begin() {
+  auto audit = Number("select coalesce(max(id), 0) from muster.audit");
+  if (!audit) return tl::unexpected(audit.error());
+  audit_ = static_cast<std::uint64_t>(*audit);
+  return session_->Prepare(kAppend, kAppendSql);
+}
+
 Result<void> PostgresStore::Open() {
   if (auto connected = Connect(); !connected) return connected;
   if (auto locked = session_->Run(kLock); !locked) {
@@ -101,13 +121,14 @@ Result<void> PostgresStore::Open() {
     return Fail(ErrorCode::kConflict, "the store " + where_ + " was written by a newer musterd",
                 "run that version");
   }
+  if (auto made = MakeAudit(); !made) return made;
   auto writer = Number("update muster.format set writer = writer + 1 returning writer");
   if (!writer) return tl::unexpected(writer.error());
   writer_ = *writer;
   auto last = LastRevision();
   if (!last) return tl::unexpected(last.error());
   last_ = sent_ = *last;
-  return session_->Prepare(kAppend, kAppendSql);
+  return Begin();
 }
 
 Result<void> PostgresStore::TakenOver() {
@@ -147,7 +168,7 @@ Result<void> PostgresStore::TakeUp() {
     return tl::unexpected(*over_);
   }
   last_ = sent_ = *found;
-  return session_->Prepare(kAppend, kAppendSql);
+  return Begin();
 }
 
 Result<void> PostgresStore::Ready() {
@@ -170,43 +191,21 @@ Result<PgRows> PostgresStore::Ask(const std::string& sql, const PgParams& params
 // store, where TakeUp() has seen to it that the question is settled. Nothing can be written twice,
 // for a revision is there once.
 Result<void> PostgresStore::Append(std::span<const Record> records,
-                                   std::span<const HistoryRow> rows) {
+                                   std::span<const HistoryRow> rows,
+                                   std::span<const AuditRow> audits) {
   if (auto ready = Ready(); !ready) return ready;
-  auto revision = PgArray::OfNumbers(), at_ms = revision, job = revision, checksum = revision;
-  auto body = PgArray::OfBytes();
-  for (const auto& record : records) {
-    revision.Add(record.revision);
-    at_ms.Add(record.at_ms);
-    job.Add(record.job);
-    checksum.Add(std::uint64_t{Checksum(record)});
-    body.Add(record.body);
-    sent_ = std::max(sent_, record.revision);
-  }
+  for (const auto& record : records) sent_ = std::max(sent_, record.revision);
   PgParams params;
-  for (const auto* column : {&revision, &at_ms, &job, &checksum, &body}) {
-    params.Bytes(column->Encode());
-  }
-  auto ended = PgArray::OfNumbers(), submitted_ms = ended, ended_ms = ended;
-  auto name = PgArray::OfBytes(), user = name, queue = name, end = name, kept = name;
-  for (const auto& row : rows) {
-    ended.Add(row.job);
-    name.Add(row.name);
-    user.Add(row.user);
-    queue.Add(row.queue);
-    end.Add(row.end);
-    submitted_ms.Add(row.submitted_ms);
-    ended_ms.Add(row.ended_ms);
-    kept.Add(row.body);
-  }
-  for (const auto* column : {&ended, &name, &user, &queue, &end, &submitted_ms, &ended_ms, &kept}) {
-    params.Bytes(column->Encode());
-  }
+  AddRecords(records, params);
+  AddHistory(rows, params);
+  AddAudits(audits, audit_, params);
   auto done = session_->ExecutePrepared(kAppend, params);
   if (!done) {
     session_.reset();
     return tl::unexpected(done.error());
   }
   last_ = sent_;
+  audit_ += audits.size();
   return {};
 }
 
@@ -258,39 +257,17 @@ Result<void> PostgresStore::Read(const RecordQuery& query,
 }
 
 Result<std::vector<HistoryRow>> PostgresStore::History(const HistoryQuery& query) {
-  PgParams params;
-  const auto next = [&params] { return "$" + std::to_string(params.values().size() + 1); };
-  std::string sql = R"(select job, name, "user", queue, "end", submitted_ms, ended_ms, body)"
-                    " from muster.history where true";
-  const auto number = [&](const char* condition, std::uint64_t value) {
-    sql += condition + next();
-    params.Number(value);
-  };
-  const auto bytes = [&](const char* condition, const std::string& value) {
-    sql += condition + next();
-    params.Bytes(value);
-  };
-  if (query.job != 0) number(" and job = ", query.job);
-  if (!query.name.empty()) bytes(" and name = ", query.name);
-  if (!query.user.empty()) bytes(R"( and "user" = )", query.user);
-  if (!query.queue.empty()) {
-    bytes(" and (queue = ", query.queue);
-    const std::string below = next();
-    sql += " or substr(queue, 1, length(" + below + "::bytea)) = " + below + ")";
-    params.Bytes(query.queue + "/");
-  }
-  if (query.before != 0) number(" and job < ", query.before);
-  number(" order by job desc limit ", std::uint64_t{query.limit});
-  auto found = Ask(sql, params);
+  const auto question = QuestionOf(query);
+  auto found = Ask(question.sql, question.params);
   if (!found) return tl::unexpected(found.error());
-  std::vector<HistoryRow> rows;
-  rows.reserve(static_cast<std::size_t>(found->count()));
-  for (int i = 0; i < found->count(); ++i) {
-    rows.push_back({static_cast<model::JobNumber>(found->Number(i, 0)), found->Bytes(i, 1),
-                    found->Bytes(i, 2), found->Bytes(i, 3), found->Bytes(i, 4), found->Number(i, 5),
-                    found->Number(i, 6), found->Bytes(i, 7)});
-  }
-  return rows;
+  return HistoryRows(*found);
+}
+
+Result<std::vector<AuditRow>> PostgresStore::Audit(const AuditQuery& query) {
+  const auto question = QuestionOf(query);
+  auto found = Ask(question.sql, question.params);
+  if (!found) return tl::unexpected(found.error());
+  return AuditRows(*found, where_);
 }
 
 Result<void> PostgresStore::SaveSnapshot(const Snapshot& snapshot, std::uint64_t keep) {

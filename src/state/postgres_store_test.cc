@@ -153,7 +153,7 @@ TEST_F(PostgresStoreTest, ACommitWhoseAnswerWasLostIsFoundByReadingAgain) {
   std::vector<std::uint64_t> sent;
   for (Result<void> written; written;) {
     sent.push_back(sent.size() + 1);
-    written = store->Append(One(sent.back()), {});
+    written = store->Append(One(sent.back()), {}, std::vector<AuditRow>{{.who = "ana"}});
   }
   cutter.join();
   EXPECT_EQ(Revisions(*store), sent);  // with the one for which Append had failed
@@ -162,7 +162,9 @@ TEST_F(PostgresStoreTest, ACommitWhoseAnswerWasLostIsFoundByReadingAgain) {
   const auto twice = store->Append(One(sent.back()), {});
   ASSERT_FALSE(twice);
   EXPECT_EQ(twice.error().code, ErrorCode::kConflict);
-  EXPECT_TRUE(store->Append(One(sent.size() + 1), {}));
+  EXPECT_TRUE(store->Append(One(sent.size() + 1), {}, std::vector<AuditRow>{{.who = "ben"}}));
+  EXPECT_EQ(store->Audit({.who = "ana", .limit = 1'000'000}).value().size(), sent.size());
+  EXPECT_EQ(store->Audit({}).value().front().id, sent.size() + 1);
 }
 
 TEST_F(PostgresStoreTest, AFullDiskIsAnErrorThatEndsByItself) {
@@ -200,6 +202,36 @@ TEST_F(PostgresStoreTest, AStoreOfANewerFormatIsRefused) {
   ASSERT_FALSE(store.has_value());
   EXPECT_EQ(store.error().code, ErrorCode::kConflict);
   EXPECT_NE(store.error().message.find("newer musterd"), std::string::npos);
+}
+
+// As the first musterd made it.
+TEST_F(PostgresStoreTest, AStoreFromBeforeTheAuditTrailGetsOne) {
+  Sql(R"(
+    create schema muster;
+    create table muster.format(version bigint not null, writer bigint not null);
+    create table muster.journal(
+      revision bigint primary key, at_ms bigint not null, job bigint not null,
+      checksum bigint not null, body bytea not null);
+    create index journal_by_job on muster.journal(job, revision) where job != 0;
+    create table muster.snapshot(
+      revision bigint primary key, checksum bigint not null, body bytea not null);
+    create table muster.history(
+      job bigint primary key, name bytea not null, "user" bytea not null, queue bytea not null,
+      "end" bytea not null, submitted_ms bigint not null, ended_ms bigint not null,
+      body bytea not null);
+    create index history_by_name on muster.history(name, job);
+    create index history_by_user on muster.history("user", job);
+    create table muster.set_aside(
+      revision bigint, at_ms bigint, job bigint, checksum bigint, body bytea);
+    insert into muster.format values(1, 3);
+    insert into muster.journal values(1, 1, 0, )" +
+      std::to_string(Checksum(One(1).front())) + ", 'body')");
+  for (std::uint64_t next : {2U, 3U}) {
+    auto store = OpenPostgres(url_).value();
+    ASSERT_TRUE(store->Append(One(next), {}, std::vector<AuditRow>{{.who = "ana"}}));
+    EXPECT_EQ(Revisions(*store).size(), next);
+    EXPECT_EQ(store->Audit({}).value().size(), next - 1);
+  }
 }
 
 TEST_F(PostgresStoreTest, ASleepyCommitIsMadeDurable) {

@@ -1,4 +1,4 @@
-// Records: what is known of each job, worker and node, as folded from the journal.
+// Records: what is known of each job, worker, node, user and token, as folded from the journal.
 //
 // A record holds facts only; the phase that people see is worked out from them (PhaseOf), so the
 // two cannot disagree. The cause of a preemption is a list of its own that no exit overwrites.
@@ -134,6 +134,24 @@ struct NodeRecord {
   model::Node node;
   bool up = true;
   std::string why;  // it is down
+};
+
+struct UserRecord {
+  std::string name;
+  std::string role;  // "viewer", "user", "admin"
+  std::vector<std::string> groups;
+  std::int64_t set_ms = 0;
+};
+
+struct TokenRecord {
+  std::string id;
+  std::string name;
+  std::string user;
+  std::string hash;  // SHA-256 of the secret, in hex
+  std::int64_t created_ms = 0;
+  std::int64_t expires_ms = 0;  // 0: never
+  std::string role;             // at most this one; empty: all that the user may
+  std::string by;
 };
 
 Phase PhaseOf(const JobRecord& job);

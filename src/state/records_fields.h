@@ -44,5 +44,14 @@ template <typename V>
 void Fields(V& v, NodeRecord& n) {
   v("node", n.node)("up", n.up)("why", n.why);
 }
+template <typename V>
+void Fields(V& v, UserRecord& u) {
+  v("name", u.name)("role", u.role)("groups", u.groups)("set_ms", u.set_ms);
+}
+template <typename V>
+void Fields(V& v, TokenRecord& t) {
+  v("id", t.id)("name", t.name)("user", t.user)("hash", t.hash)("created_ms", t.created_ms)(
+      "expires_ms", t.expires_ms)("role", t.role)("by", t.by);
+}
 
 }  // namespace muster::state

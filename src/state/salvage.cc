@@ -94,6 +94,8 @@ Result<void> Salvage(const std::string& damaged, const std::string& fresh, const
   copier.Backward("snapshot", "revision");
   copier.Forward("history", "job");
   copier.Backward("history", "job");
+  copier.Forward("audit", "id");
+  copier.Backward("audit", "id");
   return {};
 }
 

@@ -26,7 +26,7 @@ class SalvageTest : public ::testing::Test {
       records.push_back({i, static_cast<std::int64_t>(i), i, std::string(200, 'x')});
       rows.push_back({i, "name", "user", "queue", "succeeded", 1, 2, std::string(200, 'y')});
     }
-    ASSERT_TRUE((*store)->Append(records, rows));
+    ASSERT_TRUE((*store)->Append(records, rows, {}));
   }
   void TearDown() override { fs::remove_all(folder_); }
 

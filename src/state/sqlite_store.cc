@@ -1,17 +1,15 @@
 #include "state/sqlite_store.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sqlite3.h>
-#include <sys/file.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <filesystem>
 #include <utility>
 
-#include "base/files.h"
+#include "state/file_lock.h"
 #include "state/salvage.h"
+#include "state/sqlite_statement.h"
 
 namespace muster::state {
 namespace {
@@ -33,83 +31,16 @@ constexpr const char* kSchema = R"(
   create index if not exists history_by_user on history(user, job);
   create table if not exists set_aside(
     revision integer, at_ms integer, job integer, checksum integer, body blob);
+  create table if not exists audit(
+    id integer primary key, at_ms integer not null, who text not null, "from" text not null,
+    what text not null, object text not null, queue text not null, before text not null,
+    after text not null, checksum integer not null);
+  create index if not exists audit_by_who on audit(who, id);
+  create index if not exists audit_by_object on audit(object, id);
 )";
-
-class Statement {
- public:
-  Statement() = default;
-  ~Statement() { sqlite3_finalize(handle_); }
-  Statement(const Statement&) = delete;
-  Statement& operator=(const Statement&) = delete;
-
-  int Prepare(sqlite3* db, const char* sql) {
-    return sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, &handle_, nullptr);
-  }
-  Statement& Reset() {
-    sqlite3_reset(handle_);
-    next_ = 1;
-    return *this;
-  }
-  Statement& Bind(std::int64_t number) {
-    sqlite3_bind_int64(handle_, next_++, number);
-    return *this;
-  }
-  Statement& Bind(std::uint64_t number) { return Bind(static_cast<std::int64_t>(number)); }
-  Statement& Text(const std::string& text) {
-    sqlite3_bind_text(handle_, next_++, text.data(), static_cast<int>(text.size()), SQLITE_STATIC);
-    return *this;
-  }
-  Statement& Blob(const std::string& bytes) {
-    sqlite3_bind_blob64(handle_, next_++, bytes.data(), bytes.size(), SQLITE_STATIC);
-    return *this;
-  }
-  int Step() { return sqlite3_step(handle_); }
-  std::int64_t Number(int column) { return sqlite3_column_int64(handle_, column); }
-  std::string Bytes(int column) {
-    const auto* data = static_cast<const char*>(sqlite3_column_blob(handle_, column));
-    const auto size = static_cast<std::size_t>(sqlite3_column_bytes(handle_, column));
-    return data == nullptr ? std::string() : std::string(data, size);
-  }
-
- private:
-  sqlite3_stmt* handle_ = nullptr;
-  int next_ = 1;
-};
 
 struct Close {
   void operator()(sqlite3* db) const { sqlite3_close_v2(db); }
-};
-
-// An exclusive lock on a file beside the database: two daemons must never share a store.
-class FileLock {
- public:
-  FileLock() = default;
-  ~FileLock() { Release(); }
-  FileLock(const FileLock&) = delete;
-  FileLock& operator=(const FileLock&) = delete;
-
-  void Release() {
-    if (file_ >= 0) ::close(std::exchange(file_, -1));
-  }
-  Result<void> Take(const std::string& path) {
-    file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (file_ < 0) {
-      const Error error = PathError(path, errno);
-      return Fail(ErrorCode::kDenied, "the store cannot be opened: " + error.message,
-                  "check that the folder exists, is writable and has room");
-    }
-    // A daemon that was killed while it started a worker holds it a moment longer, through the
-    // child that has not become another program yet.
-    for (int tries = 0; tries < 40; ++tries) {
-      if (::flock(file_, LOCK_EX | LOCK_NB) == 0) return {};
-      ::poll(nullptr, 0, 50);
-    }
-    return Fail(ErrorCode::kConflict, "another musterd uses " + path,
-                "stop that one first, or give this one a folder of its own with --state");
-  }
-
- private:
-  int file_ = -1;
 };
 
 class SqliteStore final : public Store {
@@ -117,11 +48,13 @@ class SqliteStore final : public Store {
   explicit SqliteStore(std::string path) : path_(std::move(path)) {}
 
   Result<void> Open();
-  Result<void> Append(std::span<const Record> records, std::span<const HistoryRow> rows) override;
+  Result<void> Append(std::span<const Record> records, std::span<const HistoryRow> rows,
+                      std::span<const AuditRow> audits) override;
   Result<Snapshot> LoadSnapshot(std::uint64_t revision) override;
   Result<void> Read(const RecordQuery& query,
                     const std::function<Result<void>(const Record&)>& each) override;
   Result<std::vector<HistoryRow>> History(const HistoryQuery& query) override;
+  Result<std::vector<AuditRow>> Audit(const AuditQuery& query) override;
   Result<void> SaveSnapshot(const Snapshot& snapshot, std::uint64_t keep) override;
   Result<void> Compact(std::uint64_t revision, std::int64_t ended_before_ms) override;
   Result<std::int64_t> Repair() override;
@@ -130,6 +63,7 @@ class SqliteStore final : public Store {
  private:
   Result<void> Execute(const char* sql);
   Result<void> InTransaction(const std::function<Result<void>()>& work);
+  Result<void> AppendAudits(std::span<const AuditRow> audits);
   Result<void> Done(int step);
   tl::unexpected<Error> Failed() const;
 
@@ -218,8 +152,26 @@ Result<void> SqliteStore::InTransaction(const std::function<Result<void>()>& wor
   return done;
 }
 
-Result<void> SqliteStore::Append(std::span<const Record> records,
-                                 std::span<const HistoryRow> rows) {
+Result<void> SqliteStore::AppendAudits(std::span<const AuditRow> audits) {
+  if (audits.empty()) return {};
+  Statement last, insert;
+  if (last.Prepare(db_.get(), "select coalesce(max(id), 0) from audit") != SQLITE_OK ||
+      insert.Prepare(db_.get(), "insert into audit values(?,?,?,?,?,?,?,?,?,?)") != SQLITE_OK ||
+      last.Step() != SQLITE_ROW) {
+    return Failed();
+  }
+  auto id = static_cast<std::uint64_t>(last.Number(0));
+  for (AuditRow row : audits) {
+    row.id = ++id;
+    insert.Reset().Bind(row.id).Bind(row.at_ms).Text(row.who).Text(row.from).Text(row.what);
+    insert.Text(row.object).Text(row.queue).Text(row.before).Text(row.after);
+    if (auto done = Done(insert.Bind(std::uint64_t{Checksum(row)}).Step()); !done) return done;
+  }
+  return {};
+}
+
+Result<void> SqliteStore::Append(std::span<const Record> records, std::span<const HistoryRow> rows,
+                                 std::span<const AuditRow> audits) {
   return InTransaction([&]() -> Result<void> {
     for (const auto& record : records) {
       insert_.Reset().Bind(record.revision).Bind(record.at_ms).Bind(record.job);
@@ -233,7 +185,7 @@ Result<void> SqliteStore::Append(std::span<const Record> records,
     }
     insert_.Reset();
     insert_history_.Reset();
-    return {};
+    return AppendAudits(audits);
   });
 }
 
@@ -319,6 +271,49 @@ Result<std::vector<HistoryRow>> SqliteStore::History(const HistoryQuery& query) 
   }
 }
 
+Result<std::vector<AuditRow>> SqliteStore::Audit(const AuditQuery& query) {
+  std::string sql =
+      "select id, at_ms, who, \"from\", what, object, queue, before, after, checksum from audit"
+      " where 1=1";
+  if (query.since_ms != 0) sql += " and at_ms >= ?";
+  if (!query.who.empty()) sql += " and who = ?";
+  if (!query.object.empty()) sql += " and object = ?";
+  if (!query.what.empty()) sql += " and what = ?";
+  if (!query.queue.empty()) sql += " and (queue = ? or (queue > ? and queue < ?))";
+  if (query.before != 0) sql += " and id < ?";
+  sql += " order by id desc limit ?";
+  Statement select;
+  if (select.Prepare(db_.get(), sql.c_str()) != SQLITE_OK) return Failed();
+  const std::string below = query.queue + "/", beyond = query.queue + "0";  // '0' follows '/'
+  select.Reset();
+  if (query.since_ms != 0) select.Bind(query.since_ms);
+  if (!query.who.empty()) select.Text(query.who);
+  if (!query.object.empty()) select.Text(query.object);
+  if (!query.what.empty()) select.Text(query.what);
+  if (!query.queue.empty()) select.Text(query.queue).Text(below).Text(beyond);
+  if (query.before != 0) select.Bind(query.before);
+  select.Bind(std::uint64_t{query.limit});
+  std::vector<AuditRow> rows;
+  for (;;) {
+    const int step = select.Step();
+    if (step == SQLITE_DONE) return rows;
+    if (auto done = Done(step); !done) return tl::unexpected(done.error());
+    AuditRow row{static_cast<std::uint64_t>(select.Number(0)),
+                 select.Number(1),
+                 select.Bytes(2),
+                 select.Bytes(3),
+                 select.Bytes(4),
+                 select.Bytes(5),
+                 select.Bytes(6),
+                 select.Bytes(7),
+                 select.Bytes(8)};
+    if (static_cast<std::uint32_t>(select.Number(9)) != Checksum(row)) {
+      return tl::unexpected(DamagedAudit(row.id, path_));
+    }
+    rows.push_back(std::move(row));
+  }
+}
+
 Result<void> SqliteStore::SaveSnapshot(const Snapshot& snapshot, std::uint64_t keep) {
   return InTransaction([&]() -> Result<void> {
     Statement replace, forget;
@@ -381,6 +376,30 @@ Result<std::int64_t> SqliteStore::Repair() {
 
 }  // namespace
 
+namespace {
+
+// What can be read takes the file's place, and the file itself is put aside.
+Result<void> Replace(const std::string& path) {
+  FileLock lock;
+  if (auto locked = lock.Take(path + ".lock"); !locked) return locked;
+  const std::string fresh = path + ".salvaged";
+  std::error_code error;
+  std::filesystem::remove(fresh, error);
+  if (auto copied = Salvage(path, fresh, kSchema); !copied) return copied;
+  std::string aside = path + ".damaged";
+  for (int i = 2; std::filesystem::exists(aside); ++i) {
+    aside = path + ".damaged-" + std::to_string(i);
+  }
+  std::filesystem::rename(path, aside, error);
+  std::filesystem::rename(path + "-wal", aside + "-wal", error);  // where there is one
+  std::filesystem::remove(path + "-shm", error);
+  std::filesystem::rename(fresh, path, error);
+  if (error) return Fail(ErrorCode::kUnavailable, "cannot put " + path + " in place");
+  return {};
+}
+
+}  // namespace
+
 Result<std::int64_t> RepairSqlite(const std::string& path) {
   const auto whole = [&path]() -> Result<std::int64_t> {
     auto store = OpenSqlite(path);
@@ -389,22 +408,7 @@ Result<std::int64_t> RepairSqlite(const std::string& path) {
   };
   auto moved = whole();
   if (moved || moved.error().code != ErrorCode::kConflict) return moved;
-  FileLock lock;
-  if (auto locked = lock.Take(path + ".lock"); !locked) return tl::unexpected(locked.error());
-  const std::string fresh = path + ".salvaged";
-  std::filesystem::remove(fresh);
-  if (auto copied = Salvage(path, fresh, kSchema); !copied) return tl::unexpected(copied.error());
-  std::string aside = path + ".damaged";
-  for (int i = 2; std::filesystem::exists(aside); ++i) {
-    aside = path + ".damaged-" + std::to_string(i);
-  }
-  std::error_code error;
-  std::filesystem::rename(path, aside, error);
-  std::filesystem::rename(path + "-wal", aside + "-wal", error);  // where there is one
-  std::filesystem::remove(path + "-shm", error);
-  std::filesystem::rename(fresh, path, error);
-  if (error) return Fail(ErrorCode::kUnavailable, "cannot put " + path + " in place");
-  lock.Release();
+  if (auto replaced = Replace(path); !replaced) return tl::unexpected(replaced.error());
   return whole();
 }
 

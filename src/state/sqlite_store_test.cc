@@ -2,6 +2,7 @@
 #include "state/sqlite_store.h"
 
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -61,6 +62,39 @@ TEST_F(SqliteStoreTest, AFileThatIsNoDatabaseIsAClearError) {
   ASSERT_FALSE(store.has_value());
   EXPECT_EQ(store.error().code, ErrorCode::kConflict);
   EXPECT_NE(store.error().message.find(path()), std::string::npos);
+}
+
+// As the first musterd made it.
+TEST_F(SqliteStoreTest, AStoreFromBeforeTheAuditTrailGetsOne) {
+  const auto record = Some(1, 1).front();
+  const std::string script = R"(
+    create table journal(
+      revision integer primary key, at_ms integer not null, job integer not null,
+      checksum integer not null, body blob not null);
+    create index journal_by_job on journal(job, revision) where job != 0;
+    create table snapshot(
+      revision integer primary key, checksum integer not null, body blob not null);
+    create table history(
+      job integer primary key, name text not null, user text not null, queue text not null,
+      end text not null, submitted_ms integer not null, ended_ms integer not null,
+      body blob not null);
+    create index history_by_name on history(name, job);
+    create index history_by_user on history(user, job);
+    create table set_aside(
+      revision integer, at_ms integer, job integer, checksum integer, body blob);
+    pragma user_version = 1;
+    insert into journal values(1, 1000, 1, )" +
+                             std::to_string(Checksum(record)) + ", 'body 1')";
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(path().c_str(), &db), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(db, script.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
+      << sqlite3_errmsg(db);
+  sqlite3_close(db);
+  auto store = OpenSqlite(path()).value();
+  EXPECT_EQ(Revisions(*store, {}), (std::vector<std::uint64_t>{1}));
+  EXPECT_TRUE(store->Audit({}).value().empty());
+  ASSERT_TRUE(store->Append(Some(2, 1), {}, std::vector<AuditRow>{{.who = "ana"}}));
+  EXPECT_EQ(store->Audit({}).value().at(0).who, "ana");
 }
 
 }  // namespace

@@ -35,6 +35,8 @@ class State {
   const std::map<JobNumber, ArrayRecord>& arrays() const { return arrays_; }
   const std::map<std::string, NodeRecord>& nodes() const { return nodes_; }
   const std::vector<model::Queue>& queues() const { return queues_; }
+  const std::map<std::string, UserRecord>& users() const { return users_; }     // by name
+  const std::map<std::string, TokenRecord>& tokens() const { return tokens_; }  // by id
   const std::map<std::string, std::int64_t>& past_use() const { return past_use_; }
   std::int64_t past_use_ms() const { return past_use_ms_; }
   const JobRecord* Find(JobNumber job) const;
@@ -78,6 +80,8 @@ class State {
   std::uint64_t ended_jobs_ = 0;
   std::map<std::string, JobNumber> keys_;  // "user\nkey"
   std::deque<std::string> key_order_;
+  std::map<std::string, UserRecord> users_;
+  std::map<std::string, TokenRecord> tokens_;
   // Not part of a snapshot: follows from the above.
   std::unordered_map<std::string, std::vector<JobNumber>> by_name_;
   std::unordered_map<JobNumber, std::vector<JobNumber>> followers_;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "model/job_codec.h"
+#include "model/pack.h"
 
 namespace muster::state {
 namespace {
@@ -107,16 +108,78 @@ TEST_F(StateTest, ASnapshotIsTheStateAndFoldingGoesOn) {
   model::Node node;
   node.name = "n";
   Fold(model::NodeJoined{node});
+  Fold(model::UserSet{"ana", "admin", {"vision"}, "root"});
+  Fold(model::TokenMade{"t1", "laptop", "ana", "9f86", 5'000, "viewer", "root"});
   auto copy = State::Decode(state_.Encode());
   ASSERT_TRUE(copy.has_value()) << copy.error().message;
   EXPECT_EQ(copy->Encode(), state_.Encode());
   EXPECT_EQ(copy->revision(), state_.revision());
   EXPECT_EQ(copy->Latest("s", "ana"), array);
   EXPECT_EQ(copy->ActiveTasks(array), 1);
+  EXPECT_EQ(copy->users().at("ana").groups, (std::vector<std::string>{"vision"}));
+  EXPECT_EQ(copy->tokens().at("t1").hash, "9f86");
   const model::Event more{9, model::JobEnded{array + 1, End::kFailed}};
   copy->Fold(more);
   state_.Fold(more);
   EXPECT_EQ(copy->Encode(), state_.Encode());
+}
+
+TEST_F(StateTest, UsersAndTokensAreAsTheyWereSetLast) {
+  Fold(model::UserSet{"ana", "user", {"vision"}, "root"});
+  const auto set_ms = now_ms_;
+  Fold(model::UserSet{"ana", "admin", {"vision", "speech"}, "root"});
+  Fold(model::UserSet{"ben", "viewer", {}, "ana"});
+  ASSERT_EQ(state_.users().size(), 2U);
+  const auto& ana = state_.users().at("ana");
+  EXPECT_EQ(ana.name, "ana");
+  EXPECT_EQ(ana.role, "admin");
+  EXPECT_EQ(ana.groups, (std::vector<std::string>{"vision", "speech"}));
+  EXPECT_EQ(ana.set_ms, set_ms);
+  const auto made_ms = now_ms_;
+  Fold(model::TokenMade{"t1", "laptop", "ana", "9f86", 5'000, "viewer", "root"});
+  const auto& token = state_.tokens().at("t1");
+  EXPECT_EQ(token.id, "t1");
+  EXPECT_EQ(token.name, "laptop");
+  EXPECT_EQ(token.user, "ana");
+  EXPECT_EQ(token.hash, "9f86");
+  EXPECT_EQ(token.created_ms, made_ms);
+  EXPECT_EQ(token.expires_ms, 5'000);
+  EXPECT_EQ(token.role, "viewer");
+  EXPECT_EQ(token.by, "root");
+}
+
+TEST_F(StateTest, ATokenGoesWhenItIsRevokedOrItsUserIsRemoved) {
+  for (const char* name : {"ana", "ben"}) Fold(model::UserSet{name, "user", {}, "root"});
+  Fold(model::TokenMade{"t1", "laptop", "ana", "1", 0, "", "ana"});
+  Fold(model::TokenMade{"t2", "desk", "ana", "2", 0, "", "ana"});
+  Fold(model::TokenMade{"t3", "laptop", "ben", "3", 0, "", "ben"});
+  Fold(model::TokenRevoked{"t1", "ana"});
+  EXPECT_FALSE(state_.tokens().contains("t1"));
+  EXPECT_EQ(state_.tokens().size(), 2U);
+  Fold(model::UserRemoved{"ana", "root"});
+  EXPECT_FALSE(state_.users().contains("ana"));
+  ASSERT_EQ(state_.tokens().size(), 1U);
+  EXPECT_EQ(state_.tokens().begin()->second.user, "ben");
+}
+
+// Its first part ended before the two maps, which take a byte each while they are empty.
+TEST_F(StateTest, ASnapshotFromBeforeThereWereUsersIsStillRead) {
+  const auto job = Submit(kTwo);
+  const auto bytes = state_.Encode();
+  std::string first;
+  model::Unpacker(bytes).Get(first);
+  model::Packer old;
+  old.Put(first);
+  const auto rest = bytes.substr(old.out.size());
+  ASSERT_EQ(first.substr(first.size() - 2), std::string(2, '\0'));
+  old.out.clear();
+  old.Put(first.substr(0, first.size() - 2));
+  const auto read = State::Decode(old.out + rest);
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_NE(read->Find(job), nullptr);
+  EXPECT_TRUE(read->users().empty());
+  EXPECT_TRUE(read->tokens().empty());
+  EXPECT_EQ(read->Encode(), bytes);
 }
 
 TEST_F(StateTest, ACutSnapshotIsRefused) {

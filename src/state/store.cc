@@ -44,6 +44,18 @@ std::uint32_t Checksum(const Record& record) {
   return ~Crc(crc, record.body);
 }
 
+std::uint32_t Checksum(const AuditRow& row) {
+  std::uint32_t crc = 0xFFFFFFFF;
+  crc = Crc(crc, row.id);
+  crc = Crc(crc, static_cast<std::uint64_t>(row.at_ms));
+  for (const auto* text :
+       {&row.who, &row.from, &row.what, &row.object, &row.queue, &row.before, &row.after}) {
+    // With its size, so that nothing can slip from one field into the next.
+    crc = Crc(Crc(crc, std::uint64_t{text->size()}), *text);
+  }
+  return ~crc;
+}
+
 Record AsRecord(const Snapshot& snapshot) { return {snapshot.revision, 0, 0, snapshot.body}; }
 
 Error Damaged(std::uint64_t revision, const std::string& where) {
@@ -78,6 +90,13 @@ Result<State> LoadState(Store& store) {
   });
   if (!read) return tl::unexpected(read.error());
   return state;
+}
+
+Error DamagedAudit(std::uint64_t id, const std::string& where) {
+  const std::string number = std::to_string(id);
+  return {ErrorCode::kConflict, "row " + number + " of the audit trail in " + where + " is damaged",
+          "the rows before it can be read with before=" + number +
+              "; a copy of the store made earlier has the row as it was"};
 }
 
 }  // namespace muster::state

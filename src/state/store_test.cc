@@ -71,6 +71,26 @@ class StoreTest : public ::testing::TestWithParam<std::string> {
     for (const auto& row : found) out.push_back(row.job);
     return out;
   }
+  static AuditRow Did(const std::string& who, const std::string& what, const std::string& object,
+                      const std::string& queue = "", std::int64_t at_ms = 1) {
+    return {.at_ms = at_ms,
+            .who = who,
+            .from = "unix uid 1000",
+            .what = what,
+            .object = object,
+            .queue = queue,
+            .before = "{}",
+            .after = "{\"a\":1}"};
+  }
+  static std::vector<std::uint64_t> Ids(Store& store, const AuditQuery& query) {
+    std::vector<std::uint64_t> out;
+    const auto found = store.Audit(query);
+    EXPECT_TRUE(found) << found.error().message;
+    if (found) {
+      for (const auto& row : *found) out.push_back(row.id);
+    }
+    return out;
+  }
 
   std::string folder_;  // SQLite
   std::string url_;     // PostgreSQL
@@ -135,10 +155,13 @@ TEST_P(StoreTest, AppendIsAllOrNothing) {
   auto clash = Some(3, 2);
   clash.push_back({1, 0, 0, "again"});
   const std::vector<HistoryRow> row = {{9, "a", "ana", "q", "succeeded", 1, 10, "b"}};
-  EXPECT_FALSE(store->Append(clash, row));
+  const std::vector<AuditRow> audit = {Did("ana", "cancelJob", "job 9")};
+  EXPECT_FALSE(store->Append(clash, row, audit));
+  EXPECT_EQ(Ids(*store, {}), (std::vector<std::uint64_t>{}));
   EXPECT_EQ(Revisions(*store, {}), (std::vector<std::uint64_t>{1, 2}));
   EXPECT_EQ(Jobs(*store, {}), (std::vector<model::JobNumber>{}));
-  EXPECT_TRUE(store->Append(Some(3, 1), row));
+  EXPECT_TRUE(store->Append(Some(3, 1), row, audit));
+  EXPECT_EQ(Ids(*store, {}), (std::vector<std::uint64_t>{1}));
   EXPECT_EQ(Jobs(*store, {}), (std::vector<model::JobNumber>{9}));
 }
 
@@ -228,6 +251,93 @@ TEST_P(StoreTest, ADamagedSnapshotIsNoticed) {
   ASSERT_TRUE(store->SaveSnapshot({5, "the state"}, 0));
   Update("snapshot", " set body = 'another'");
   EXPECT_FALSE(store->LoadSnapshot().has_value());
+}
+
+TEST_P(StoreTest, EveryByteOfAnAuditRowComesBack) {
+  std::string bytes;
+  for (int i = 0; i < 256; ++i) bytes.push_back(static_cast<char>(i));
+  const AuditRow written{99,          INT64_MIN,   bytes + "1", bytes + "2", bytes + "3",
+                         bytes + "4", bytes + "5", bytes + "6", bytes + "7"};
+  auto store = Open().value();
+  ASSERT_TRUE(store->Append({}, {}, std::vector{written}));
+  const auto rows = store->Audit({.who = bytes + "1"}).value();
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].id, 1U);  // the store's own
+  EXPECT_EQ(rows[0].at_ms, written.at_ms);
+  EXPECT_EQ(rows[0].who, written.who);
+  EXPECT_EQ(rows[0].from, written.from);
+  EXPECT_EQ(rows[0].what, written.what);
+  EXPECT_EQ(rows[0].object, written.object);
+  EXPECT_EQ(rows[0].queue, written.queue);
+  EXPECT_EQ(rows[0].before, written.before);
+  EXPECT_EQ(rows[0].after, written.after);
+}
+
+TEST_P(StoreTest, TheAuditTrailIsFoundByWhoWhatObjectQueueAndTime) {
+  auto store = Open().value();
+  const std::vector<AuditRow> rows = {Did("ana", "submitJob", "job 1", "vision/x", 10),
+                                      Did("ben", "cancelJob", "job 1", "vision", 20),
+                                      Did("ana", "cancelJob", "job 2", "visionary", 30),
+                                      Did("root", "setUser", "user ben", "", 40)};
+  ASSERT_TRUE(store->Append({}, {}, rows));
+  EXPECT_EQ(Ids(*store, {}), (std::vector<std::uint64_t>{4, 3, 2, 1}));
+  EXPECT_EQ(Ids(*store, {.who = "ana"}), (std::vector<std::uint64_t>{3, 1}));
+  EXPECT_EQ(Ids(*store, {.object = "job 1"}), (std::vector<std::uint64_t>{2, 1}));
+  EXPECT_EQ(Ids(*store, {.what = "cancelJob"}), (std::vector<std::uint64_t>{3, 2}));
+  EXPECT_EQ(Ids(*store, {.queue = "vision"}), (std::vector<std::uint64_t>{2, 1}));
+  EXPECT_EQ(Ids(*store, {.queue = "vision/x"}), (std::vector<std::uint64_t>{1}));
+  EXPECT_EQ(Ids(*store, {.since_ms = 20}), (std::vector<std::uint64_t>{4, 3, 2}));
+  EXPECT_EQ(Ids(*store, {.limit = 2}), (std::vector<std::uint64_t>{4, 3}));
+  EXPECT_EQ(Ids(*store, {.before = 3, .limit = 1}), (std::vector<std::uint64_t>{2}));
+  EXPECT_EQ(Ids(*store, {.who = "ana", .what = "cancelJob", .queue = "vision"}),
+            (std::vector<std::uint64_t>{}));
+  EXPECT_EQ(Ids(*store, {.who = "ana",
+                         .object = "job 1",
+                         .what = "submitJob",
+                         .queue = "vision",
+                         .since_ms = 10,
+                         .before = 2}),
+            (std::vector<std::uint64_t>{1}));
+}
+
+TEST_P(StoreTest, IdsOfTheAuditTrailGrowOverReopening) {
+  for (std::uint64_t last : {2U, 4U, 6U}) {
+    auto store = Open().value();
+    ASSERT_TRUE(store->Append({}, {}, std::vector{Did("ana", "a", "1")}));
+    ASSERT_TRUE(store->Append({}, {}, std::vector{Did("ana", "a", "2")}));
+    EXPECT_EQ(Ids(*store, {.limit = 2}), (std::vector<std::uint64_t>{last, last - 1}));
+  }
+}
+
+TEST_P(StoreTest, CompactionAndRepairLeaveTheAuditTrailAlone) {
+  auto store = Open().value();
+  ASSERT_TRUE(
+      store->Append(Some(1, 10), {}, std::vector{Did("ana", "a", "1"), Did("b", "b", "2")}));
+  ASSERT_TRUE(store->SaveSnapshot({5, "the state"}, 0));
+  ASSERT_TRUE(store->Compact(8, INT64_MAX));
+  EXPECT_EQ(Ids(*store, {}), (std::vector<std::uint64_t>{2, 1}));
+  Update("journal", " set body = 'forged' where revision = 7");
+  EXPECT_EQ(store->Repair().value(), 4);
+  EXPECT_EQ(Ids(*store, {}), (std::vector<std::uint64_t>{2, 1}));
+}
+
+TEST_P(StoreTest, ADamagedAuditRowIsNamed) {
+  auto store = Open().value();
+  const std::vector<AuditRow> rows(10, Did("ana", "cancelJob", "job 1", "vision"));
+  ASSERT_TRUE(store->Append({}, {}, rows));
+  std::uint64_t id = 0;
+  for (const char* change :
+       {"at_ms = 2", "who = 'x'", "\"from\" = 'x'", "what = 'x'", "object = 'x'", "queue = 'x'",
+        "before = 'x'", "after = 'x'", "what = 'cancelJobj', object = 'ob 1'"}) {
+    Update("audit", " set " + std::string(change) + " where id = " + std::to_string(++id));
+    const auto found = store->Audit({.before = id + 1, .limit = 1});
+    ASSERT_FALSE(found.has_value()) << change;
+    EXPECT_EQ(found.error().code, ErrorCode::kConflict);
+    EXPECT_NE(found.error().message.find("row " + std::to_string(id) + " "), std::string::npos)
+        << found.error().message;
+  }
+  EXPECT_EQ(Ids(*store, {.limit = 1}), (std::vector<std::uint64_t>{10}));
+  EXPECT_FALSE(store->Audit({}));
 }
 
 }  // namespace

@@ -3,14 +3,17 @@
 
 Every wait is for a fact that the daemon or a file states; a test that hangs is ended by the time limit of its wait.
 """
+import http.server
 import json
 import os
 import pathlib
 import shutil
 import signal
+import socketserver
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -274,6 +277,98 @@ class Sharing(Case):
         report = json.loads(replay.stdout)
         self.assertTrue(report["same"], report)
         self.assertGreater(report["decisions"], 6)
+
+
+class Explained(Case):
+    """What people are told of jobs that wait, and of jobs that cannot be."""
+    work = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
+
+    def why(self, one):
+        return self.daemon.call("GET", f"jobs/{one}/explain")
+
+    def note(self, one):
+        rows = self.daemon.muster("ps").stdout.splitlines()
+        row = next(row for row in rows if row.split()[0] == str(one))
+        return row[rows[0].index("NOTE"):].strip()
+
+    def refusal(self, spec):
+        with self.assertRaises(Refused) as refused:
+            self.daemon.submit(spec)
+        self.assertEqual(refused.exception.status, 422)
+        return refused.exception.body
+
+    def test_an_unlimited_quota_is_not_to_be_raised(self):
+        self.daemon.call("POST", "queues", {"queues": [{"name": "free", "quota": {"gpus": "unlimited"}}]})
+        self.daemon.wait(self.daemon.submit(job(self.work, queue="free", workers=4)), phases=("running",))
+        one = self.daemon.submit(job("true", queue="free"))
+        self.until(lambda: "fair share" in self.why(one)["sentence"])
+        self.assertNotIn("quota", str(self.why(one)["would_start_it"]))
+
+    def test_a_cordoned_node_is_named_and_how_it_comes_back(self):
+        node = self.daemon.call("GET", "nodes")[0]["name"]
+        for mark, word in (("cordon", "cordoned"), ("drain", "draining")):
+            self.daemon.call("POST", f"nodes/{node}:{mark}")
+            one = self.daemon.submit(job("true"))
+            got = self.why(one)
+            self.assertIn(f"node {node} is {word}", got["sentence"])
+            self.assertEqual(got["nodes_by_filter"], {"cordoned": 1})
+            self.assertIn(f"starts if  you run `muster node uncordon {node}`", self.daemon.muster("why", str(one)).stdout)
+            self.daemon.muster("node", "uncordon", node)
+            self.assertEqual(self.daemon.wait(one)["status"]["phase"], "succeeded")
+
+    def test_a_job_that_a_drain_paused_is_not_said_to_have_left_for_somebody(self):
+        node = self.daemon.call("GET", "nodes")[0]["name"]
+        one = self.daemon.submit(job(self.work))
+        self.daemon.wait(one, phases=("running",))
+        self.daemon.call("POST", f"nodes/{node}:drain")
+        self.daemon.wait(one, phases=("paused",))
+        self.assertEqual(self.note(one), "its node is drained")
+
+    def test_a_shrunk_job_is_told_what_it_has_and_why_no_more(self):
+        self.daemon.call("POST", "queues", QUEUES)
+        wide = self.daemon.submit(job(self.work, name="wide", queue="ana", workers="2..8"))
+        self.until(lambda: self.daemon.call("GET", f"jobs/{wide}")["status"]["workers_running"] == 4)
+        self.daemon.wait(self.daemon.submit(job(self.work, name="claim", queue="ben", workers=2)), phases=("running",))
+        self.until(lambda: self.daemon.call("GET", f"jobs/{wide}")["status"]["workers_running"] == 2)
+        got = self.why(wide)
+        self.assertIn("it runs with 2 of up to 8 workers; for more, there is no room", got["sentence"])
+        self.assertEqual(got["gate"], "share")
+        self.assertEqual(got["preemptions"][-1]["for_name"], "claim")
+
+    def test_more_than_a_limit_allows_is_refused_with_the_numbers(self):
+        self.daemon.call("POST", "queues", {"queues": [{"name": "top", "limit": {"gpus": 2}}, {"name": "top/leaf"}]})
+        self.assertIn("3 gpus are asked for at once; queue top has a limit of 2 gpus",
+                      self.refusal(job("true", queue="top/leaf", workers=3)))
+
+    def test_an_impossible_job_is_refused_with_the_resource_and_both_numbers(self):
+        self.assertIn("64 GPUs on one node are asked for; the largest node has 4", self.refusal(job("true", gpus=64)))
+        self.assertIn("a GPU of type H100 is asked for; there is only virtual",
+                      self.refusal(job("true", gpu_types=["H100"])))
+        self.assertIn("no node has the label zone=moon", self.refusal(job("true", nodes={"zone": "moon"})))
+        self.assertIn("all nodes together have room for 4", self.refusal(job("true", workers=5)))
+
+    def test_what_is_virtual_says_so_before_it_runs(self):
+        held = json.loads(self.daemon.muster("submit", "-", "--hold", "-o", "json",
+                                             input=json.dumps(job("true"))).stdout)["jobs"][0]["id"]
+        self.assertTrue(self.daemon.call("GET", f"jobs/{held}")["status"]["virtual"])
+        self.assertTrue(self.why(held)["virtual"])
+        self.assertIn("is held virtual:", self.daemon.muster("why", str(held)).stdout)
+        self.assertTrue(all(queue["virtual"] for queue in self.daemon.call("GET", "queues")))
+        self.assertIn("virtual", self.daemon.muster("queue", "list").stdout)
+
+    def test_ps_says_in_a_few_words_why_a_job_does_not_run(self):
+        first = self.daemon.submit(job(self.work, name="first", workers=4))
+        self.daemon.wait(first, phases=("running",))
+        after = self.daemon.submit(job("true", name="after", after=["first"]))
+        array = self.daemon.submit(job("true", name="array", array="1-2%1"))
+        waits = self.daemon.submit(job("true", name="waits"))
+        self.assertEqual(self.note(after), f"follows job {first} (first)")
+        self.assertIn(f"follows job {first} (first)", self.why(after)["sentence"])
+        self.assertEqual(self.note(int(array) + 2), "its array's turn has not come")
+        self.until(lambda: "no room" in self.note(waits))
+        self.daemon.call("POST", f"jobs/{waits}:hold")
+        self.assertEqual(self.note(waits), "held by hand")
+        self.assertEqual(self.note(first), "")
 
 
 class Faults(Case):
@@ -555,6 +650,19 @@ class CommandLine(Case):
         self.assertEqual(refused.returncode, 5)
         self.assertIn("bad.yaml:3:1", refused.stderr)
 
+    def test_usage_errors_name_what_is_wrong(self):
+        for verb in ("describe", "why", "wait", "cancel", "logs", "events"):
+            for word in ("", "1/events"):
+                got = self.daemon.muster(verb, word)
+                self.assertEqual(got.returncode, 2, (verb, word, got))
+                self.assertIn("is no job", got.stderr)
+        self.assertIn("-o takes table, wide, json, jsonl, yaml or name", self.daemon.muster("ps", "-o", "xml").stderr)
+        for flag, value in (("--gpus", "many"), ("--memory", "16GiB"), ("--workers", "8..2"), ("--time", "5"), ("--kind", "x")):
+            got = self.daemon.muster("run", flag, value, "--", "true")
+            self.assertEqual(got.returncode, 2, got)
+            self.assertIn(flag + ": ", got.stderr)
+            self.assertNotIn("line", got.stderr)
+
     def test_every_list_prints_json(self):
         self.daemon.muster("run", "--name", "one", "--", "true")
         for words in (["ps", "-a"], ["nodes"], ["gpus"], ["queue", "list"], ["events"], ["describe", "one"], ["why", "one"]):
@@ -567,6 +675,192 @@ class CommandLine(Case):
         self.assertEqual(self.daemon.muster("wait", "long", "--timeout", "50ms").returncode, 101)
         self.assertEqual(self.daemon.muster("cancel", "long").returncode, 0)
         self.assertEqual(self.daemon.muster("wait", one).returncode, 102)
+
+
+class Output(Case):
+    """What jobs write, and what is said about them."""
+
+    def kept(self, one, *texts):
+        """Makes the log of an ended job consist of these files, oldest first."""
+        folder = self.folder / "state" / "logs" / one
+        for index, text in enumerate(reversed(texts)):
+            (folder / (f"0.out.{index}" if index else "0.out")).write_text(text)
+        return folder
+
+    def ended(self, script="echo old"):
+        one = self.daemon.submit(job(script))
+        self.daemon.wait(one)
+        return one
+
+    def test_a_followed_log_loses_nothing_when_files_are_full(self):
+        lines = 150 * 1024
+        one = self.daemon.submit(dict(job(""), command=[
+            sys.executable, "-c", f"import sys\nfor i in range({lines}): sys.stdout.write('%07d ' % i + 'x' * 1015 + '\\n')"]))
+        with open(self.path("got"), "w+b") as got:
+            done = subprocess.run([str(self.daemon.bin / "muster"), "logs", "-f", one], stdout=got, timeout=300,
+                                  env=dict(os.environ, MUSTER_DAEMON=str(self.daemon.socket)))
+            self.assertEqual(done.returncode, 0)
+            got.seek(0)
+            numbers = [int(line[:7]) for line in got]
+        self.assertEqual(numbers, list(range(lines)))
+        self.assertEqual(self.out(one)[-1024:], "%07d " % (lines - 1) + "x" * 1015 + "\n")
+        self.assertEqual(len(self.out(one)), lines * 1024)
+
+    def test_all_kept_files_are_shown_and_it_is_said_when_others_were_dropped(self):
+        one = self.ended()
+        self.kept(one, "b\n", "c\n", "d\n")
+        got = self.daemon.muster("logs", one)
+        self.assertEqual((got.stdout, got.stderr), ("b\nc\nd\n", ""))
+        self.kept(one, "b\n", "c\n", "d\n", "e\n")
+        got = self.daemon.muster("logs", one)
+        self.assertEqual(got.stdout, "b\nc\nd\ne\n")
+        self.assertIn("has been dropped", got.stderr)
+        self.assertEqual(self.daemon.muster("logs", one, "--tail", "3").stdout, "c\nd\ne\n")
+
+    def test_since_leaves_out_files_that_were_not_written_to_since(self):
+        one = self.ended()
+        folder = self.kept(one, "old\n", "new\n")
+        os.utime(folder / "0.out.1", (1, 1))
+        self.assertEqual(self.daemon.muster("logs", one, "--since", "1h").stdout, "new\n")
+        os.utime(folder / "0.out", (1, 1))
+        self.assertEqual(self.daemon.muster("logs", one, "--since", "1h").stdout, "")
+        self.assertEqual(self.daemon.muster("logs", one, "--since", "soon").returncode, 2)
+
+    def test_what_is_no_rank_is_refused(self):
+        one = self.ended()
+        self.assertEqual(self.daemon.muster("logs", one, "--rank", "-1").returncode, 2)
+        self.assertEqual(self.daemon.muster("logs", one, "--rank", "zero").returncode, 2)
+        self.assertEqual(self.daemon.muster("logs", one, "--tail", "-1").returncode, 2)
+        self.assertEqual(self.daemon.muster("logs", one, "--rank", "1").returncode, 3)
+        for name, value in (("worker", "-1"), ("worker", "x"), ("worker", ""), ("worker", "99999999999"), ("tail", "-3"),
+                            ("since", "1h")):
+            with self.assertRaises(Refused) as refusal:
+                self.daemon.call("GET", f"jobs/{one}/logs?{name}={value}")
+            self.assertEqual(refusal.exception.status, 400)
+            self.assertIn(name + ":", refusal.exception.body)
+
+    def test_run_shows_both_streams_and_the_reason(self):
+        got = self.daemon.muster("run", "--", "sh", "-c", "echo to out; echo to err >&2; exit 4")
+        self.assertEqual((got.returncode, got.stdout), (100, "to out\n"))
+        self.assertIn("to err\n", got.stderr)
+        self.assertRegex(got.stderr, r"job 1 failed: .*4\n")
+        missing = self.daemon.muster("run", "--", "nosuchprog")
+        self.assertEqual(missing.returncode, 100)
+        self.assertRegex(missing.stderr, r"job 2 failed: .*nosuchprog.*[Nn]o such file")
+        self.assertRegex(self.daemon.muster("wait", "2").stderr, r"^job 2 failed: .*nosuchprog")
+
+    def test_every_verb_prints_one_json_document(self):
+        got = self.daemon.muster("run", "-o", "json", "--", "sh", "-c", "echo to out; exit 4")
+        self.assertEqual(json.loads(got.stdout)["status"]["termination"]["exit"]["exit_code"], 4)
+        self.assertIn("to out\n", got.stderr)
+        for name in ("a", "b"):
+            self.path(name).write_text(json.dumps(job("printf '1\\n2'", name=name)))
+        sent = json.loads(self.daemon.muster("submit", "-o", "json", str(self.path("a")), str(self.path("b"))).stdout)
+        self.assertEqual([one["name"] for one in sent["jobs"]], ["a", "b"])
+        waited = self.daemon.muster("wait", "a", "b", "-o", "json")
+        self.assertEqual([one["status"]["phase"] for one in json.loads(waited.stdout)["jobs"]], ["succeeded"] * 2)
+        lines = [json.loads(line) for line in self.daemon.muster("logs", "a", "-o", "json").stdout.splitlines()]
+        self.assertEqual(lines, [{"rank": 0, "stream": "out", "line": "1"}, {"rank": 0, "stream": "out", "line": "2"}])
+        long = [self.daemon.submit(job("sleep 600")) for _ in range(2)]
+        acted = json.loads(self.daemon.muster("cancel", *long, "-o", "json").stdout)
+        self.assertEqual([one["id"] for one in acted["jobs"]], long)
+        saved = json.loads(self.daemon.muster("snapshot", "save", str(self.path("shot")), "-o", "json").stdout)
+        self.assertEqual(saved["bytes"], self.path("shot").stat().st_size)
+        self.assertGreater(saved["revision"], 0)
+        self.assertLessEqual(saved["revision"], self.daemon.call("GET", "version")["revision"])
+
+    def test_followed_events_come_once_each(self):
+        follow = subprocess.Popen([str(self.daemon.bin / "muster"), "events", "-f", "-o", "jsonl"], stdout=subprocess.PIPE, text=True,
+                                  env=dict(os.environ, MUSTER_DAEMON=str(self.daemon.socket)))
+        try:
+            seen, ends = [], 0
+            self.ended("sleep 0.5")
+            for line in follow.stdout:
+                event = json.loads(line)
+                seen.append(event["revision"])
+                if event["kind"] == "job-ended":
+                    ends += 1
+                    if ends == 2:
+                        break
+                    self.ended("sleep 0.5")
+        finally:
+            follow.kill()
+            follow.wait()
+            follow.stdout.close()
+        self.assertEqual(seen, sorted(set(seen)))
+
+    def test_a_limit_of_events_counts_those_that_are_shown(self):
+        for _ in range(3):
+            self.ended()
+        self.assertEqual(len(self.daemon.muster("events", "--limit", "3").stdout.splitlines()), 3)
+        shown = json.loads(self.daemon.muster("events", "--limit", "5", "-o", "json").stdout)["events"]
+        self.assertEqual(len(shown), 5)
+        self.assertNotIn("cycle-ran", [event["kind"] for event in shown])
+
+    def test_a_wait_that_ends_while_the_job_is_paused_says_preempted(self):
+        self.daemon.call("POST", "queues", QUEUES)
+        work = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
+        rigid = self.daemon.submit(job(work, name="big", queue="ana", workers=4))
+        self.daemon.wait(rigid, phases=("running",))
+        self.daemon.submit(job("sleep 600", name="claim", queue="ben", workers=2))
+        self.daemon.wait(rigid, phases=("paused",))
+        got = self.daemon.muster("wait", "big", "--timeout", "50ms", "-o", "json")
+        self.assertEqual(got.returncode, 103)
+        self.assertIn("claim", got.stderr)
+        self.assertEqual(json.loads(got.stdout)["jobs"][0]["status"]["phase"], "paused")
+        self.assertIn("103", self.daemon.muster("wait", "--help").stdout)
+
+    def test_of_an_array_the_first_waiting_task_is_explained(self):
+        array = self.daemon.submit(job("sleep 600", name="sweep", gpus=2, array="5-9"))
+        self.until(lambda: self.daemon.call("GET", f"jobs/{array}")["status"]["active"] == 2)
+        got = self.daemon.muster("why", "sweep", "-o", "json")
+        self.assertEqual(got.returncode, 0, got.stderr)
+        self.assertEqual(json.loads(got.stdout)["name"], "sweep[7]")
+        refused = self.daemon.muster("logs", "sweep")
+        self.assertEqual(refused.returncode, 5)
+        self.assertIn("sweep[5]", refused.stderr)
+
+
+class Strangers(unittest.TestCase):
+    """Something else answers where the daemon is expected: an error, never an abort."""
+
+    def answer(self, status, body, *words):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+            do_POST = do_GET
+
+            def log_message(self, *_):
+                pass
+
+            def address_string(self):
+                return "unix"
+
+        class Server(socketserver.ThreadingUnixStreamServer):
+            daemon_threads = True
+
+        with tempfile.TemporaryDirectory(prefix="muster-other-") as folder, Server(folder + "/s", Handler) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            got = subprocess.run([BUILD + "/bin/muster", *words, "--socket", folder + "/s"], capture_output=True, text=True, timeout=60)
+            server.shutdown()
+        return got
+
+    def test_answers_that_are_not_understood_are_errors(self):
+        for body in (b"[]", b"7", b"null", b'{"jobs": 7}', b'{"jobs": [{}], "events": [{}]}', b'{"status": 7, "id": 7}', b"hello"):
+            for words in (["ps"], ["describe", "x"], ["wait", "x"], ["events"], ["cancel", "x"], ["logs", "x"]):
+                got = self.answer(200, body, *words)
+                self.assertIn(got.returncode, (0, 1), (body, words, got))
+                if got.returncode:
+                    self.assertIn("the daemon's answer", got.stderr)
+            self.assertEqual(self.answer(200, body, "describe", "x").returncode, 1, body)
+
+    def test_an_error_of_another_form_is_still_an_error(self):
+        got = self.answer(500, b'{"title": 7, "code": []}', "describe", "x")
+        self.assertEqual(got.returncode, 1)
+        self.assertIn("status 500", got.stderr)
 
 
 if __name__ == "__main__":

@@ -53,6 +53,7 @@ void SwarmRun::Round() {
       healthy_ = control_->Turn().has_value();
       if (healthy_) {
         accepted_.insert(accepted_.end(), asked_.begin(), asked_.end());
+        if (!story_.calm) audited_.insert(round_);
         CheckLimits();
       }
     }
@@ -67,6 +68,7 @@ void SwarmRun::Round() {
 
 void SwarmRun::Act() {
   if (story_.calm) return;
+  control_->Audit({.what = "round", .object = std::to_string(++round_)});
   if (control_->state().queues().size() < 2) (void)control_->ApplyQueues(queues_, "admin");
   const auto commands = random_.Between(0, 3);
   for (std::int64_t i = 0; i < commands; ++i) random_.Chance(45) ? Submit() : Command();
@@ -81,6 +83,7 @@ void SwarmRun::Submit() {
   submission.held = random_.Chance(8);
   const auto number = control_->Submit(std::move(submission));
   if (!number) return;
+  control_->Audit({.what = "submitJob", .object = std::to_string(*number)});
   story_.Tell("submit " + std::to_string(*number));
   asked_.push_back(*number);
 }
@@ -264,6 +267,7 @@ void SwarmRun::CheckRest() {
     if (!job.ending) CheckWaiting(job);
   }
   if (story_.wrong.empty()) JudgeJournal(story_, store_, pool_, state, tally_);
+  if (story_.wrong.empty()) CheckAudit();
   if (story_.wrong.empty()) CheckReplay();
   tally_.jobs += std::ssize(state.jobs());
   tally_.launches += std::ssize(pool_.truth());
@@ -307,6 +311,27 @@ void SwarmRun::CheckWaiting(const JobRecord& job) {
   std::string what = who + " waits on an empty cluster: " + std::string(Name(why->gate));
   for (const auto& worker : job.workers) what += " " + std::string(Name(worker.phase));
   story_.Wrong(what);
+}
+
+// A row is there once if what it tells of is, and not otherwise.
+void SwarmRun::CheckAudit() {
+  std::set<std::string> due, found;
+  for (const auto& record : store_.all()) {
+    const auto body = model::DecodeEvent(record.body);
+    const auto* job = std::get_if<model::JobSubmitted>(&*body);
+    if (job != nullptr) due.insert("submitJob " + std::to_string(job->job));
+  }
+  for (const auto round : audited_) due.insert("round " + std::to_string(round));
+  for (const auto& row : store_.audits()) {
+    const auto name = row.what + " " + row.object;
+    if (row.at_ms == 0) story_.Wrong("the audit trail does not say when: " + name);
+    if (!found.insert(name).second) story_.Wrong("the audit trail has it twice: " + name);
+    // A round that was said to have failed may have been written.
+    if (row.what == "submitJob" && !due.contains(name)) story_.Wrong(name + " never happened");
+  }
+  for (const auto& name : due) {
+    if (!found.contains(name)) story_.Wrong("the audit trail does not have " + name);
+  }
 }
 
 void SwarmRun::CheckReplay() {

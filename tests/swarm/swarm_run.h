@@ -51,6 +51,7 @@ class SwarmRun {
   bool Done() const;
   void CheckRest();
   void CheckWaiting(const state::JobRecord& job);
+  void CheckAudit();
   void CheckReplay();
   void CheckLimits();
   JobNumber AnyJob();
@@ -66,6 +67,8 @@ class SwarmRun {
   bool healthy_ = false;
   std::vector<JobNumber> asked_;     // submitted in this round
   std::vector<JobNumber> accepted_;  // and committed
+  std::int64_t round_ = 0;           // each leaves a row in the audit trail, also when idle
+  std::set<std::int64_t> audited_;   // rounds that were committed
   Tally tally_;
 };
 

@@ -34,13 +34,18 @@ void SwarmStore::Check(const Record& record) {
 }
 
 Result<void> SwarmStore::Append(std::span<const Record> records,
-                                std::span<const state::HistoryRow> rows) {
+                                std::span<const state::HistoryRow> rows,
+                                std::span<const state::AuditRow> audits) {
   if (auto may = Write("append"); !may) return may;
   for (const auto& record : records) {
     Check(record);
     all_.push_back(record);
   }
   history_.insert(history_.end(), rows.begin(), rows.end());
+  for (const auto& row : audits) {
+    audits_.push_back(row);
+    audits_.back().id = audits_.size();
+  }
   story_.Tick("the store, when it was durable");
   if (!std::exchange(ambiguous_, false)) return {};
   story_.Tell("the store says that a durable write failed");
@@ -76,6 +81,14 @@ Result<std::vector<state::HistoryRow>> SwarmStore::History(const state::HistoryQ
   std::vector<state::HistoryRow> rows;
   for (auto row = history_.rbegin(); row != history_.rend() && rows.size() < query.limit; ++row) {
     if (query.job == 0 || row->job == query.job) rows.push_back(*row);
+  }
+  return rows;
+}
+
+Result<std::vector<state::AuditRow>> SwarmStore::Audit(const state::AuditQuery& query) {
+  std::vector<state::AuditRow> rows;
+  for (auto row = audits_.rbegin(); row != audits_.rend() && rows.size() < query.limit; ++row) {
+    if (query.object.empty() || row->object == query.object) rows.push_back(*row);
   }
   return rows;
 }

@@ -22,11 +22,13 @@ class SwarmStore final : public state::Store {
   explicit SwarmStore(Story& story) : story_(story) {}
 
   Result<void> Append(std::span<const state::Record> records,
-                      std::span<const state::HistoryRow> rows) override;
+                      std::span<const state::HistoryRow> rows,
+                      std::span<const state::AuditRow> audits) override;
   Result<state::Snapshot> LoadSnapshot(std::uint64_t revision) override;
   Result<void> Read(const state::RecordQuery& query,
                     const std::function<Result<void>(const state::Record&)>& each) override;
   Result<std::vector<state::HistoryRow>> History(const state::HistoryQuery& query) override;
+  Result<std::vector<state::AuditRow>> Audit(const state::AuditQuery& query) override;
   Result<void> SaveSnapshot(const state::Snapshot& snapshot, std::uint64_t keep) override;
   Result<void> Compact(std::uint64_t revision, std::int64_t ended_before_ms) override;
   Result<std::int64_t> Repair() override { return 0; }
@@ -38,6 +40,7 @@ class SwarmStore final : public state::Store {
 
   const std::vector<state::Record>& all() const { return all_; }
   const std::vector<state::HistoryRow>& history() const { return history_; }
+  const std::vector<state::AuditRow>& audits() const { return audits_; }
   bool Placed(const pools::LaunchKey& key) const { return placed_.contains(key); }
 
  private:
@@ -48,6 +51,7 @@ class SwarmStore final : public state::Store {
   std::vector<state::Record> all_;
   std::uint64_t compacted_ = 0;
   std::vector<state::HistoryRow> history_;
+  std::vector<state::AuditRow> audits_;
   std::map<std::uint64_t, std::string> snapshots_;
   std::set<pools::LaunchKey> placed_;
   int failing_ = 0;

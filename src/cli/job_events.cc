@@ -1,0 +1,102 @@
+// What happened: events of one job or of all, the last ones or as they come.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/job_verbs.h"
+
+namespace muster::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;  // as the daemon wrote it
+
+constexpr std::chrono::milliseconds kLookAgain(100);
+constexpr std::int64_t kMostEvents = 100'000;  // of one answer
+constexpr std::int64_t kAtATime = 1000;
+
+struct Page {
+  std::vector<Json> events;
+  std::uint64_t last = 0;  // revision, of those left out too
+  bool full = false;       // there may be more
+};
+
+Result<Page> Ask(Session& session, const EventOptions& options, std::int64_t limit,
+                 std::uint64_t since) {
+  client::Client::Query query{{"limit", std::to_string(limit)}};
+  if (options.job.empty() && since > 0) query["since"] = std::to_string(since);
+  const auto answer = session.client().Get(
+      options.job.empty() ? "events" : "jobs/" + options.job + "/events", query);
+  if (!answer) return tl::unexpected(answer.error());
+  const auto got = Json::parse(*answer);
+  const auto& events = got.at("events");
+  Page page;
+  page.last = since;
+  page.full = static_cast<std::int64_t>(events.size()) >= limit;
+  for (const auto& event : events) {
+    const auto revision = event.value("revision", std::uint64_t{0});
+    if (revision <= since) continue;
+    page.last = std::max(page.last, revision);
+    if (options.cycles || event.value("kind", "") != "cycle-ran") page.events.push_back(event);
+  }
+  return page;
+}
+
+// The last `limit` events; those left out do not count, so the daemon may have to be asked for
+// more.
+Result<Page> AskLast(Session& session, const EventOptions& options) {
+  for (auto limit = options.limit;; limit = std::min(4 * limit, kMostEvents)) {
+    auto page = Ask(session, options, limit, 0);
+    if (!page) return page;
+    const auto wanted = static_cast<std::size_t>(options.limit);
+    if (page->events.size() < wanted && page->full && limit < kMostEvents) continue;
+    if (page->events.size() > wanted) {
+      page->events.erase(page->events.begin(), page->events.end() - options.limit);
+    }
+    return page;
+  }
+}
+
+int Print(Session& session, const Page& page, bool follow) {
+  if (follow && !session.for_people()) {  // no document has an end: one object a line
+    for (const auto& event : page.events) std::cout << event.dump() << '\n';
+    return 0;
+  }
+  Json document;
+  document["events"] = page.events;
+  return session.Show(document.dump(2), [](const nlohmann::json& got) {
+    for (const auto& event : got.at("events")) {
+      std::cout << Clock(event.value("at_ms", std::int64_t{0})) << "  "
+                << fmt::format("{:<17}", event.value("kind", "")) << ' ' << event.at("facts").dump()
+                << '\n';
+    }
+  });
+}
+
+}  // namespace
+
+int Events(Session& session, const EventOptions& options) {
+  const auto output = session.output();
+  if (options.follow && (output == Output::kYaml || output == Output::kName)) {
+    return Refuse(
+        {ErrorCode::kUsage, "events -f prints a table or, with -o json, one object a line", ""});
+  }
+  EventOptions wanted = options;
+  wanted.cycles = options.cycles || session.wide();
+  auto page = AskLast(session, wanted);
+  for (;;) {
+    if (!page) return Refuse(page.error());
+    const int status = Print(session, *page, options.follow);
+    std::cout.flush();
+    if (status != 0 || !options.follow || !std::cout.good()) return status;
+    if (!page->full || page->last == 0 || !options.job.empty()) {
+      std::this_thread::sleep_for(kLookAgain);
+    }
+    page = Ask(session, wanted, kAtATime, page->last);
+  }
+}
+
+}  // namespace muster::cli

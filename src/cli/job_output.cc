@@ -1,0 +1,117 @@
+// The output of jobs: as it was written, or one object a line.
+#include <iostream>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/job_verbs.h"
+
+namespace muster::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kLongestLine = std::size_t{1} << 20;
+
+// {"rank": 0, "stream": "out", "line": "..."}; a line that is too long to hold comes in pieces, of
+// which all but the last say "more". Bytes that are no UTF-8 are replaced: JSON cannot have them.
+class LinesAsJson {
+ public:
+  LinesAsJson(std::int64_t rank, bool err) : rank_(rank), err_(err) {}
+
+  void Put(std::string_view bytes) {
+    for (auto end = bytes.find('\n'); end != std::string_view::npos; end = bytes.find('\n')) {
+      line_ += bytes.substr(0, end);
+      Print(false);
+      bytes.remove_prefix(end + 1);
+    }
+    line_ += bytes;
+    if (line_.size() > kLongestLine) Print(true);
+  }
+  void End() {
+    if (!line_.empty()) Print(false);
+  }
+
+ private:
+  void Print(bool more) {
+    nlohmann::ordered_json object = {
+        {"rank", rank_}, {"stream", err_ ? "err" : "out"}, {"line", line_}};
+    if (more) object["more"] = true;
+    std::cout << object.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+    line_.clear();
+  }
+
+  std::int64_t rank_;
+  bool err_;
+  std::string line_;
+};
+
+client::Client::Query QueryOf(const LogOptions& options) {
+  client::Client::Query query;
+  query["worker"] = std::to_string(options.worker);
+  if (options.follow) query["follow"] = "1";
+  if (options.err) query["err"] = "1";
+  if (options.tail >= 0) query["tail"] = std::to_string(options.tail);
+  if (options.since_ms > 0) query["since"] = std::to_string(options.since_ms);
+  return query;
+}
+
+}  // namespace
+
+int Logs(Session& session, const LogOptions& options) {
+  const auto output = session.output();
+  if (output == Output::kYaml || output == Output::kName) {
+    return Refuse({ErrorCode::kUsage, "logs are text, or one object a line with -o json", ""});
+  }
+  const std::string path = "jobs/" + options.job + "/logs";
+  if (options.tail < 0 && options.since_ms == 0) {
+    auto query = QueryOf(options);
+    query["about"] = "1";
+    const auto about = session.client().Get(path, query);
+    if (!about) return Refuse(about.error());
+    const auto facts = Json::parse(*about);
+    if (facts.value("full", false)) {
+      std::cerr << "muster: of this log the last " << facts.value("files", 0)
+                << " files are kept; what was written before them, if anything, has been dropped\n";
+    }
+  }
+  LinesAsJson lines(options.worker, options.err);
+  const auto streamed =
+      session.client().Stream(path, QueryOf(options), [&](std::string_view bytes) {
+        if (session.for_people()) {
+          std::cout << bytes;
+        } else {
+          lines.Put(bytes);
+        }
+        std::cout.flush();
+        return std::cout.good();
+      });
+  lines.End();
+  return streamed ? 0 : Refuse(streamed.error());
+}
+
+Result<void> FollowBoth(Session& session, const std::string& job, std::ostream& out,
+                        std::ostream& err) {
+  std::mutex mutex;  // both may go to the same place
+  const auto follow = [&](client::Client& client, bool is_err, std::ostream& to) {
+    LogOptions options;
+    options.follow = true;
+    options.err = is_err;
+    return client.Stream("jobs/" + job + "/logs", QueryOf(options), [&](std::string_view bytes) {
+      const std::lock_guard lock(mutex);
+      to << bytes;
+      to.flush();
+      return to.good();
+    });
+  };
+  Result<void> second;
+  std::thread other([&] {
+    client::Client client(session.socket());
+    second = follow(client, true, err);
+  });
+  auto first = follow(session.client(), false, out);
+  other.join();
+  return first ? second : first;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,94 @@
+#include "sim/engine_view.h"
+
+#include <gmock/gmock.h>
+
+#include "base/units.h"
+
+namespace muster::sim {
+namespace {
+
+using testing::HasSubstr;
+
+class EngineViewTest : public testing::Test {
+ protected:
+  EngineViewTest() {
+    model::Queue limited;
+    limited.name = "limited";
+    limited.limit["gpus"] = 2 * kMilli;
+    model::Queue leaf;
+    leaf.name = "limited/leaf";
+    leaf.parent = "limited";
+    model::Queue open;
+    open.name = "open";
+    Happen(model::QueuesApplied{{limited, leaf, open}, "admin"});
+  }
+
+  void Happen(model::EventBody body) { state_.Fold({0, std::move(body)}); }
+  void AddNode(const std::string& name, const std::string& mark = "") {
+    model::Node node;
+    node.name = name;
+    node.gpus.resize(4);
+    if (!mark.empty()) node.labels[mark] = "true";
+    Happen(model::NodeJoined{node});
+  }
+  void Build() { ASSERT_TRUE(view_.Build(state_, 0)); }
+
+  std::string Refusal(const std::string& queue, int least, int most, int gpus,
+                      bool preemptible = true) {
+    model::Job job;
+    job.name = "x";
+    job.queue = queue;
+    job.preemptible = preemptible;
+    job.groups.emplace_back().minimum = least;
+    auto& role = job.roles.emplace_back();
+    role.count = most;
+    role.request.gpu = {model::GpuKind::kWhole, gpus, 0, 0};
+    const auto admitted = view_.Admit(job, 0);
+    return admitted ? "" : admitted.error().message;
+  }
+
+  state::State state_;
+  EngineView view_{{}};
+};
+
+TEST_F(EngineViewTest, AJobBeyondALimitAboveItIsRefusedWithBothNumbers) {
+  AddNode("n0");
+  Build();
+  EXPECT_EQ(Refusal("limited/leaf", 3, 3, 1),
+            "job x can never run here: 3 gpus are asked for at once; queue limited has a limit of "
+            "2 gpus");
+  EXPECT_EQ(Refusal("limited/leaf", 2, 8, 1), "") << "only its minimum must be within the limit";
+  EXPECT_EQ(Refusal("open", 3, 3, 1), "");
+}
+
+TEST_F(EngineViewTest, AJobThatNoNodeCouldTakeIsRefusedWithBothNumbers) {
+  AddNode("n0");
+  Build();
+  EXPECT_EQ(Refusal("open", 1, 1, 8),
+            "job x can never run here: 8 GPUs on one node are asked for; the largest node has 4");
+  EXPECT_THAT(Refusal("open", 1, 1, 8, false), HasSubstr("the largest node has 4"))
+      << "whatever else stops it";
+}
+
+TEST_F(EngineViewTest, ACordonedNodeIsNoReasonToRefuse) {
+  AddNode("n0");
+  Happen(model::NodeMarked{"n0", true, false, "admin"});
+  Build();
+  EXPECT_EQ(Refusal("open", 1, 1, 4), "");
+}
+
+TEST_F(EngineViewTest, APoolIsMarkedWhereNoNodeIsReal) {
+  Build();
+  EXPECT_FALSE(view_.AllMarked("virtual")) << "there are no nodes";
+  AddNode("n0", "virtual");
+  AddNode("n1", "simulated");
+  Build();
+  EXPECT_TRUE(view_.AllMarked("virtual"));
+  EXPECT_TRUE(view_.AllMarked("simulated"));
+  AddNode("n2");
+  Build();
+  EXPECT_FALSE(view_.AllMarked("virtual"));
+}
+
+}  // namespace
+}  // namespace muster::sim
