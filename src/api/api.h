@@ -1,32 +1,41 @@
 // Api: the REST interface, in front of the controller.
 //
-// Translates requests into commands and views into JSON; holds no state and decides nothing. What
-// changes something is answered when it is in the journal. Bytes of logs are read here, off the
-// controller's thread. Errors are application/problem+json with our code, a message and a hint.
+// The OpenAPI document says which calls there are and what they take; each has one handler here.
+// Translates requests into commands and views into JSON, and decides nothing. Bytes of logs,
+// streams of events and terminals are moved on the server's thread, off the controller's. Errors
+// are application/problem+json with our code, a message, a hint and the place that is meant.
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
+#include "base/clock.h"
 #include "control/service.h"
 #include "net/http_server.h"
+#include "state/store.h"
 
 namespace muster::api {
 
 class Api {
  public:
-  Api(control::Service& service, std::string version);
+  // The error: the document cannot be read, or has a call that nobody handles.
+  static Result<std::unique_ptr<Api>> Make(control::Service& service, Clock& clock,
+                                           std::string version);
   ~Api();
 
   // Streams need the server's timer; set before the first request.
   void Attach(net::HttpServer& server);
   void Handle(net::Request request, std::shared_ptr<net::Exchange> exchange);
+  // How large a body may be, before it is read.
+  std::size_t BodyLimit(const std::string& method, const std::string& path) const;
+  // On the controller's thread, after each commit.
+  void Written(const control::Controller& control, std::span<const state::Record> records);
 
  private:
   struct Impl;
+  explicit Api(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
-
-int HttpStatus(ErrorCode code);
 
 }  // namespace muster::api

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <optional>
 
+#include "api/jobs.h"
 #include "api/log_reader.h"
 #include "model/fields.h"
 
 namespace muster::api {
 namespace {
 
-using control::Controller;
 using control::Service;
 
 constexpr int kFollowMs = 100;
@@ -26,31 +26,11 @@ struct LogQuery {
   std::optional<std::int64_t> since_ms;
 };
 
-Result<std::optional<std::int64_t>> WholeOf(const Call& call, const std::string& name) {
-  const auto text = call.Text(name);
-  if (text.empty() && !call.request->query.contains(name)) return std::optional<std::int64_t>();
-  const auto value = model::ParseWhole(text);
-  if (!value) {
-    return Fail(ErrorCode::kUsage, name + ": \"" + text + "\" is no whole number",
-                "write a number from 0");
-  }
-  return value;
-}
-
-Result<LogQuery> Parse(const Call& call) {
+LogQuery Parse(const Call& call) {
   LogQuery query;
-  const auto worker = WholeOf(call, "worker");
-  if (!worker) return tl::unexpected(worker.error());
-  if (worker->value_or(0) > UINT32_MAX) {
-    return Fail(ErrorCode::kUsage, "worker: " + call.Text("worker") + " is no worker", "");
-  }
-  query.worker = static_cast<std::uint32_t>(worker->value_or(0));
-  const auto tail = WholeOf(call, "tail");
-  if (!tail) return tl::unexpected(tail.error());
-  query.tail = *tail;
-  const auto since = WholeOf(call, "since");
-  if (!since) return tl::unexpected(since.error());
-  query.since_ms = *since;
+  query.worker = static_cast<std::uint32_t>(call.Number("worker", 0));
+  query.tail = model::ParseWhole(call.Text("tail"));
+  query.since_ms = model::ParseWhole(call.Text("since"));
   query.err = call.Flag("err");
   query.follow = call.Flag("follow");
   query.about = call.Flag("about");
@@ -152,32 +132,26 @@ class Follower : public std::enable_shared_from_this<Follower> {
 };
 
 // Where the worker writes, or why there is nothing to show.
-Result<std::string> PathOf(Controller& control, model::JobNumber id, const LogQuery& query) {
-  if (const auto* array = control.state().FindArray(id)) {
-    return Fail(ErrorCode::kInvalid, "job " + std::to_string(id) + " is an array",
-                "name one of its tasks: " + array->spec->name + "[" +
-                    std::to_string(array->spec->array->first) + "]");
+Result<std::string> PathOf(Controller& control, const state::JobRecord& job,
+                           const LogQuery& query) {
+  std::size_t workers = job.workers.size();
+  if (workers == 0) {
+    for (const auto& role : job.spec->roles) workers += static_cast<std::size_t>(role.count);
+  }
+  if (query.worker >= workers) {
+    return Fail(ErrorCode::kNotFound,
+                "job " + std::to_string(job.id) + " has no worker " + std::to_string(query.worker),
+                "it has " + std::to_string(workers) + ", numbered from 0");
   }
   std::string node;
-  if (const auto* job = control.state().Find(id); job != nullptr) {
-    std::size_t workers = job->workers.size();
-    if (workers == 0) {
-      for (const auto& role : job->spec->roles) workers += static_cast<std::size_t>(role.count);
-    }
-    if (query.worker >= workers) {
-      return Fail(ErrorCode::kNotFound,
-                  "job " + std::to_string(id) + " has no worker " + std::to_string(query.worker),
-                  "it has " + std::to_string(workers) + ", numbered from 0");
-    }
-    if (query.worker < job->workers.size()) node = job->workers[query.worker].node;
-  }
+  if (query.worker < job.workers.size()) node = job.workers[query.worker].node;
   if (node.empty() && !control.state().nodes().empty()) {
     node = control.state().nodes().begin()->first;
   }
   pools::Pool* pool = control.PoolOf(node);
-  auto path = pool == nullptr ? "" : pool->LogPath(id, query.worker, query.err);
+  auto path = pool == nullptr ? "" : pool->LogPath(job.id, query.worker, query.err);
   if (path.empty()) {
-    return Fail(ErrorCode::kNotFound, "job " + std::to_string(id) + " has no output here",
+    return Fail(ErrorCode::kNotFound, "job " + std::to_string(job.id) + " has no output here",
                 "workers of a simulated pool write none");
   }
   return path;
@@ -185,18 +159,18 @@ Result<std::string> PathOf(Controller& control, model::JobNumber id, const LogQu
 
 }  // namespace
 
-void StreamLogs(Service& service, net::HttpServer* server, const Call& call) {
-  if (server == nullptr) {
-    return ReplyError(*call.exchange, {ErrorCode::kUnavailable, "still starting", "try again"});
-  }
-  const auto query = Parse(call);
-  if (!query) return ReplyError(*call.exchange, query.error());
-  service.Read([&service, server, call, query = *query](Controller& control) {
-    const auto id = control.Resolve(call.words[1], call.user);
-    const auto path = id ? PathOf(control, *id, query) : tl::unexpected(id.error());
-    if (!path) return ReplyError(*call.exchange, path.error());
-    auto follower = std::make_shared<Follower>(service, server, call, *id, *path, query);
-    server->Post([follower] { follower->Begin(); });
+void ReadLogs(Desk& desk, const Call& call) {
+  desk.Begin(call, [&desk, call](Controller& control, const Access& access) -> Result<void> {
+    auto job = RecordOf(control, access, call.Path("job"));
+    if (!job) return tl::unexpected(job.error());
+    if (auto may = access.MayAct(*job); !may) return may;
+    const auto query = Parse(call);
+    const auto path = PathOf(control, *job, query);
+    if (!path) return tl::unexpected(path.error());
+    auto follower = std::make_shared<Follower>(desk.service(), desk.server, call, job->id, *path,
+                                               query);
+    desk.server->Post([follower] { follower->Begin(); });
+    return {};
   });
 }
 

@@ -7,12 +7,11 @@
 // are left out whole), about (facts of the log as JSON instead).
 #pragma once
 
-#include "api/requests.h"
-#include "control/service.h"
-#include "net/http_server.h"
+#include "api/desk.h"
 
 namespace muster::api {
 
-void StreamLogs(control::Service& service, net::HttpServer* server, const Call& call);
+// For the job's owner and the admins of its queue.
+void ReadLogs(Desk& desk, const Call& call);
 
 }  // namespace muster::api

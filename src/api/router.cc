@@ -56,13 +56,13 @@ Result<void> CheckValue(const Parameter& parameter, const std::string& value) {
   if (parameter.type == Parameter::Type::kWhole) {
     const auto number = model::ParseWhole(value);
     if (!number || *number < parameter.minimum || *number > parameter.maximum) {
-      return Wrong(parameter, "is a whole number" +
-                                  (parameter.minimum == INT64_MIN
-                                       ? std::string()
-                                       : ", at least " + std::to_string(parameter.minimum)) +
-                                  (parameter.maximum == INT64_MAX
-                                       ? std::string()
-                                       : ", at most " + std::to_string(parameter.maximum)));
+      return Wrong(
+          parameter,
+          "is a whole number" +
+              (parameter.minimum == INT64_MIN ? std::string()
+                                              : ", at least " + std::to_string(parameter.minimum)) +
+              (parameter.maximum == INT64_MAX ? std::string()
+                                              : ", at most " + std::to_string(parameter.maximum)));
     }
   }
   const auto& allowed = parameter.allowed;
@@ -219,9 +219,8 @@ Result<Match> Router::Find(const std::string& method, std::string_view path) con
 Result<void> Router::Check(const Operation& operation, const net::Request& request) {
   for (const auto& [name, value] : request.query) {
     const auto known = std::find_if(
-        operation.parameters.begin(), operation.parameters.end(), [&name = name](const auto& p) {
-          return p.in == Parameter::In::kQuery && p.name == name;
-        });
+        operation.parameters.begin(), operation.parameters.end(),
+        [&name = name](const auto& p) { return p.in == Parameter::In::kQuery && p.name == name; });
     if (known == operation.parameters.end()) {
       std::string list;
       for (const auto& parameter : operation.parameters) {

@@ -1,7 +1,9 @@
 #include "base/units.h"
 
 #include <array>
+#include <chrono>
 #include <cstddef>
+#include <cstdio>
 #include <limits>
 
 #include "base/wide.h"
@@ -142,6 +144,44 @@ std::string FormatDurationMs(std::int64_t ms) {
     left %= scale;
   }
   return out;
+}
+
+std::string FormatTimeMs(std::int64_t wall_ms) {
+  const auto at =
+      std::chrono::sys_time<std::chrono::milliseconds>(std::chrono::milliseconds(wall_ms));
+  const auto day = std::chrono::floor<std::chrono::days>(at);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss time(at - day);
+  std::array<char, 40> text{};
+  const int size = std::snprintf(
+      text.data(), text.size(), "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ",
+      static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+      static_cast<unsigned>(date.day()), static_cast<int>(time.hours().count()),
+      static_cast<int>(time.minutes().count()), static_cast<int>(time.seconds().count()),
+      static_cast<int>(time.subseconds().count()));
+  return {text.data(), static_cast<std::size_t>(size)};
+}
+
+std::optional<std::int64_t> ParseTimeMs(std::string_view text) {
+  constexpr std::string_view kForm = "dddd-dd-ddTdd:dd:dd.dddZ";
+  if (text.size() != kForm.size()) return std::nullopt;
+  std::array<int, 7> numbers{};
+  std::size_t field = 0;
+  for (std::size_t i = 0; i < kForm.size(); ++i) {
+    if (kForm[i] != 'd') {
+      if (text[i] != kForm[i]) return std::nullopt;
+      ++field;
+    } else {
+      if (text[i] < '0' || text[i] > '9') return std::nullopt;
+      numbers[field] = numbers[field] * 10 + (text[i] - '0');
+    }
+  }
+  const std::chrono::year_month_day date{
+      std::chrono::year{numbers[0]}, std::chrono::month{static_cast<unsigned>(numbers[1])},
+      std::chrono::day{static_cast<unsigned>(numbers[2])}};
+  if (!date.ok() || numbers[3] > 23 || numbers[4] > 59 || numbers[5] > 59) return std::nullopt;
+  const std::int64_t days = std::chrono::sys_days(date).time_since_epoch().count();
+  return (((days * 24 + numbers[3]) * 60 + numbers[4]) * 60 + numbers[5]) * 1000 + numbers[6];
 }
 
 }  // namespace muster

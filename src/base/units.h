@@ -27,4 +27,8 @@ std::string FormatBytes(std::int64_t bytes);  // the largest binary unit that is
 std::optional<std::int64_t> ParseDurationMs(std::string_view text);
 std::string FormatDurationMs(std::int64_t ms);  // 5400000 -> "1h30m"
 
+// RFC 3339 in UTC with milliseconds: "2026-11-15T16:25:46.123Z". Parsing takes no other form.
+std::string FormatTimeMs(std::int64_t wall_ms);
+std::optional<std::int64_t> ParseTimeMs(std::string_view text);
+
 }  // namespace muster

@@ -24,9 +24,9 @@ Role ParseRole(std::string_view name) {
 }
 
 Access::Access(const state::State& state, Caller caller)
-    : state_(state), caller_(std::move(caller)), groups_(caller_.groups) {
-  const auto known = state_.users().find(caller_.user);
-  if (known != state_.users().end()) {
+    : caller_(std::move(caller)), groups_(caller_.groups) {
+  const auto known = state.users().find(caller_.user);
+  if (known != state.users().end()) {
     const auto& groups = known->second.groups;
     groups_.insert(groups_.end(), groups.begin(), groups.end());
     everywhere_ = ParseRole(known->second.role);
@@ -34,7 +34,7 @@ Access::Access(const state::State& state, Caller caller)
   }
   if (caller_.is_root) everywhere_ = Role::kAdmin;
   everywhere_ = std::min(everywhere_, caller_.cap);
-  for (const auto& queue : state_.queues()) queues_.emplace(queue.name, &queue);
+  for (const auto& queue : state.queues()) queues_.emplace(queue.name, &queue);
 }
 
 bool Access::IsMe(const std::string& member) const {

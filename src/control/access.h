@@ -56,7 +56,6 @@ class Access {
  private:
   bool IsMe(const std::string& member) const;
 
-  const state::State& state_;
   Caller caller_;
   std::vector<std::string> groups_;
   Role everywhere_ = Role::kNone;

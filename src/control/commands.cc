@@ -15,6 +15,7 @@ using state::JobRecord;
 namespace {
 
 constexpr std::size_t kNamesShown = 5;
+constexpr std::size_t kMostTokens = 100'000;
 
 std::optional<JobNumber> AsNumber(const std::string& word) {
   if (word.empty() || word.size() > 18 ||
@@ -164,13 +165,9 @@ Result<std::vector<Follows>> Controller::ResolveFollows(const Submission& submis
   return follows;
 }
 
-Result<JobNumber> Controller::Submit(Submission submission) {
+// Whether the job can be taken; `batch` names those that come before it in the same request.
+Result<void> Controller::Check(const Submission& submission, const std::set<std::string>& batch) {
   const auto& spec = submission.spec;
-  if (!submission.key.empty()) {
-    if (const auto known = state_.FindKey(submission.user, submission.key); known != 0) {
-      return known;
-    }
-  }
   if (spec.kind == model::JobKind::kTune || spec.kind == model::JobKind::kServe) {
     return Fail(ErrorCode::kInvalid,
                 "kind: " + std::string(NameOf(spec.kind)) + " is not available yet",
@@ -184,14 +181,6 @@ Result<JobNumber> Controller::Submit(Submission submission) {
     return Fail(ErrorCode::kInvalid, "the job has no command",
                 "add `command: [python3, train.py]`");
   }
-  const auto tasks = spec.array ? spec.array->last - spec.array->first + 1 : 1;
-  if (static_cast<std::int64_t>(state_.live_jobs()) + tasks > settings_.live_jobs_max) {
-    return Fail(ErrorCode::kConflict,
-                "there are too many jobs: " + std::to_string(state_.live_jobs()) +
-                    " have not ended, at most " + std::to_string(settings_.live_jobs_max) +
-                    " may wait or run",
-                "wait for some to end, or raise the bound in musterd's settings");
-  }
   if (engine_.cluster().queues().Find(spec.queue) == engine::kNone) {
     std::vector<std::string_view> names;
     for (const auto& queue : state_.queues()) names.push_back(queue.name);
@@ -200,34 +189,79 @@ Result<JobNumber> Controller::Submit(Submission submission) {
                 near.empty() ? "`muster queue list` shows them"
                              : "did you mean " + std::string(near) + "?");
   }
-  auto follows = ResolveFollows(submission);
-  if (!follows) return tl::unexpected(follows.error());
-  if (auto admitted = engine_.Admit(spec, NowMs()); !admitted) {
-    return tl::unexpected(admitted.error());
-  }
-  const JobNumber id = state_.next_job();
-  if (submission.dry_run) return id;
-  const auto shared = std::make_shared<const model::Job>(std::move(submission.spec));
-  Emit(model::JobSubmitted{id, shared, submission.user, submission.uid, submission.gid,
-                           std::move(*follows), submission.key});
-  const JobNumber first = shared->array ? id + 1 : id;
-  for (JobNumber job = first; submission.held && job < first + static_cast<JobNumber>(tasks);
-       ++job) {
-    Emit(model::JobHeld{job, true, submission.user});
-  }
-  return id;
+  Submission known = submission;
+  std::erase_if(known.spec.after, [&](const auto& after) { return batch.contains(after.job); });
+  if (auto follows = ResolveFollows(known); !follows) return tl::unexpected(follows.error());
+  return engine_.Admit(spec, NowMs());
 }
 
-Result<void> Controller::Cancel(JobNumber id, const std::string& by) {
+Result<JobNumber> Controller::Submit(Submission submission) {
+  std::vector<Submission> one;
+  one.push_back(std::move(submission));
+  auto made = SubmitAll(std::move(one));
+  if (!made) return tl::unexpected(made.error());
+  return made->front();
+}
+
+Result<std::vector<JobNumber>> Controller::SubmitAll(std::vector<Submission> submissions) {
+  std::set<std::string> batch;
+  std::vector<JobNumber> made;
+  std::int64_t tasks = 0;
+  for (std::size_t i = 0; i < submissions.size(); ++i) {
+    const auto& submission = submissions[i];
+    const auto& spec = submission.spec;
+    // A request that was answered before is answered with what it made then.
+    const auto known = submission.key.empty() ? 0 : state_.FindKey(submission.user, submission.key);
+    made.push_back(known);
+    if (known != 0) continue;
+    if (auto sound = Check(submission, batch); !sound) {
+      Error error = sound.error();
+      if (submissions.size() > 1) {
+        error.message = "job " + std::to_string(i + 1) + " of " +
+                        std::to_string(submissions.size()) + " (" + spec.name +
+                        "): " + error.message + "; none was accepted";
+      }
+      return tl::unexpected(std::move(error));
+    }
+    batch.insert(spec.name);
+    tasks += spec.array ? spec.array->last - spec.array->first + 1 : 1;
+  }
+  if (static_cast<std::int64_t>(state_.live_jobs()) + tasks > settings_.live_jobs_max) {
+    return Fail(ErrorCode::kConflict,
+                "there are too many jobs: " + std::to_string(state_.live_jobs()) +
+                    " have not ended, at most " + std::to_string(settings_.live_jobs_max) +
+                    " may wait or run",
+                "wait for some to end, or raise the bound in musterd's settings");
+  }
+  for (std::size_t i = 0; i < submissions.size(); ++i) {
+    auto& submission = submissions[i];
+    if (made[i] != 0) continue;
+    made[i] = state_.next_job();
+    if (submission.dry_run) continue;
+    auto follows = ResolveFollows(submission);
+    MUSTER_CHECK(follows.has_value(), "what was checked can be followed");
+    const auto shared = std::make_shared<const model::Job>(std::move(submission.spec));
+    Emit(model::JobSubmitted{made[i], shared, submission.user, submission.uid, submission.gid,
+                             std::move(*follows), submission.key});
+    const JobNumber first = shared->array ? made[i] + 1 : made[i];
+    for (JobNumber job = first; submission.held && job < state_.next_job(); ++job) {
+      Emit(model::JobHeld{job, true, submission.user});
+    }
+  }
+  return made;
+}
+
+Result<void> Controller::Cancel(JobNumber id, const By& by) {
   return ForEachTask(id, [&](JobNumber task) -> Result<void> {
     auto job = Live(task);
     if (!job) return tl::unexpected(job.error());
-    if ((*job)->stopping != StopWhy::kCancelled) StopJob(task, StopWhy::kCancelled, by);
+    if ((*job)->stopping != StopWhy::kCancelled && !by.dry_run)
+      StopJob(task, StopWhy::kCancelled, by.who);
     return {};
   });
 }
 
-Result<void> Controller::Suspend(JobNumber id, const std::string& by) {
+Result<void> Controller::Suspend(JobNumber id, const By& by) {
   return ForEachTask(id, [&](JobNumber task) -> Result<void> {
     auto job = Live(task);
     if (!job) return tl::unexpected(job.error());
@@ -236,12 +270,12 @@ Result<void> Controller::Suspend(JobNumber id, const std::string& by) {
       return Fail(ErrorCode::kConflict,
                   "job " + std::to_string(task) + " is being stopped already");
     }
-    StopJob(task, StopWhy::kSuspended, by);
+    if (!by.dry_run) StopJob(task, StopWhy::kSuspended, by.who);
     return {};
   });
 }
 
-Result<void> Controller::Resume(JobNumber id, const std::string& by) {
+Result<void> Controller::Resume(JobNumber id, const By& by) {
   return ForEachTask(id, [&](JobNumber task) -> Result<void> {
     auto job = Live(task);
     if (!job) return tl::unexpected(job.error());
@@ -250,12 +284,12 @@ Result<void> Controller::Resume(JobNumber id, const std::string& by) {
                   "job " + std::to_string(task) + " is neither suspended nor held",
                   "a job that is paused or waits goes on by itself; `muster why` says when");
     }
-    Emit(model::JobResumed{task, by});
+    if (!by.dry_run) Emit(model::JobResumed{task, by.who});
     return {};
   });
 }
 
-Result<void> Controller::Hold(JobNumber id, const std::string& by) {
+Result<void> Controller::Hold(JobNumber id, const By& by) {
   return ForEachTask(id, [&](JobNumber task) -> Result<void> {
     auto job = Live(task);
     if (!job) return tl::unexpected(job.error());
@@ -263,12 +297,12 @@ Result<void> Controller::Hold(JobNumber id, const std::string& by) {
       return Fail(ErrorCode::kConflict, "job " + std::to_string(task) + " runs already",
                   "`muster suspend` stops it");
     }
-    Emit(model::JobHeld{task, true, by});
+    if (!by.dry_run) Emit(model::JobHeld{task, true, by.who});
     return {};
   });
 }
 
-Result<void> Controller::Requeue(JobNumber id, const std::string& by) {
+Result<void> Controller::Requeue(JobNumber id, const By& by) {
   return ForEachTask(id, [&](JobNumber task) -> Result<void> {
     auto job = Live(task);
     if (!job) return tl::unexpected(job.error());
@@ -280,17 +314,34 @@ Result<void> Controller::Requeue(JobNumber id, const std::string& by) {
       return Fail(ErrorCode::kConflict,
                   "job " + std::to_string(task) + " is being stopped already");
     }
-    StopJob(task, StopWhy::kRequeued, by);
+    if (!by.dry_run) StopJob(task, StopWhy::kRequeued, by.who);
     return {};
   });
 }
 
-Result<void> Controller::Scale(JobNumber id, int minimum, int maximum, const std::string& by) {
+// Nothing is written: what comes of it is the worker's report.
+Result<void> Controller::AskCheckpoint(JobNumber id, const By& by) {
+  return ForEachTask(id, [&](JobNumber task) -> Result<void> {
+    auto job = Live(task);
+    if (!job) return tl::unexpected(job.error());
+    if ((*job)->Count(state::WorkerPhase::kRunning) == 0) {
+      return Fail(ErrorCode::kConflict, "job " + std::to_string(task) + " does not run");
+    }
+    for (std::uint32_t w = 0; w < (*job)->workers.size() && !by.dry_run; ++w) {
+      const auto& worker = (*job)->workers[w];
+      if (worker.phase != state::WorkerPhase::kRunning) continue;
+      effects_.push_back({Effect::Kind::kCheckpoint, {task, w, worker.launch}, worker.node});
+    }
+    return {};
+  });
+}
+
+Result<void> Controller::Scale(JobNumber id, int minimum, int maximum, const By& by) {
   return ForEachTask(
       id, [&](JobNumber task) -> Result<void> { return ScaleTask(task, minimum, maximum, by); });
 }
 
-Result<void> Controller::ScaleTask(JobNumber id, int minimum, int maximum, const std::string& by) {
+Result<void> Controller::ScaleTask(JobNumber id, int minimum, int maximum, const By& by) {
   auto job = Live(id);
   if (!job) return tl::unexpected(job.error());
   const auto& spec = *(*job)->spec;
@@ -315,16 +366,17 @@ Result<void> Controller::ScaleTask(JobNumber id, int minimum, int maximum, const
     return Fail(ErrorCode::kConflict, "job " + std::to_string(id) + " is being stopped already",
                 "scale it when it has stopped");
   }
+  if (by.dry_run) return {};
   Emit(model::JobChanged{id, changed,
-                         "workers " + std::to_string(minimum) + ".." + std::to_string(maximum), by,
-                         too_many});
+                         "workers " + std::to_string(minimum) + ".." + std::to_string(maximum),
+                         by.who, too_many});
   // The worker with the highest number may be the one that does the work: all stop at a checkpoint
   // and start again as fewer.
-  if (too_many) StopJob(id, StopWhy::kRequeued, by);
+  if (too_many) StopJob(id, StopWhy::kRequeued, by.who);
   return {};
 }
 
-Result<void> Controller::SetPriority(JobNumber id, std::int64_t priority, const std::string& by) {
+Result<void> Controller::SetPriority(JobNumber id, std::int64_t priority, const By& by) {
   if (priority < 0 || priority > 1'000'000) {
     return Fail(ErrorCode::kInvalid, "a priority is a number from 0 to 1000000",
                 "or low, normal, high, build, critical");
@@ -337,23 +389,24 @@ Result<void> Controller::SetPriority(JobNumber id, std::int64_t priority, const 
     const bool by_default = changed->preemptible == model::PreemptibleByDefault(*changed);
     changed->priority = priority;
     if (by_default) changed->preemptible = model::PreemptibleByDefault(*changed);
-    Emit(model::JobChanged{task, changed, "priority " + std::to_string(priority), by});
+    if (by.dry_run) return {};
+    Emit(model::JobChanged{task, changed, "priority " + std::to_string(priority), by.who});
     return {};
   });
 }
 
 Result<void> Controller::MarkNode(const std::string& node, bool cordoned, bool draining,
-                                  const std::string& by) {
+                                  const By& by) {
   const auto found = state_.nodes().find(node);
   if (found == state_.nodes().end()) {
     return Fail(ErrorCode::kNotFound, "there is no node \"" + node + "\"",
                 "`muster nodes` lists them");
   }
-  Emit(model::NodeMarked{node, cordoned, draining, by});
+  if (!by.dry_run) Emit(model::NodeMarked{node, cordoned, draining, by.who});
   return {};
 }
 
-Result<void> Controller::ApplyQueues(std::vector<model::Queue> queues, const std::string& by) {
+Result<void> Controller::ApplyQueues(std::vector<model::Queue> queues, const By& by) {
   // Queues of the file replace those of the same name; the others stay.
   std::vector<model::Queue> tree = state_.queues();
   for (auto& queue : queues) {
@@ -367,6 +420,39 @@ Result<void> Controller::ApplyQueues(std::vector<model::Queue> queues, const std
       tree.push_back(std::move(queue));
     }
   }
+  return PutTree(std::move(tree), by);
+}
+
+Result<void> Controller::DeleteQueue(const std::string& name, const By& by) {
+  std::vector<model::Queue> tree = state_.queues();
+  const auto known =
+      std::find_if(tree.begin(), tree.end(), [&](const auto& q) { return q.name == name; });
+  if (known == tree.end()) {
+    return Fail(ErrorCode::kNotFound, "there is no queue \"" + name + "\"",
+                "`muster queue list` shows them");
+  }
+  for (const auto& queue : tree) {
+    if (queue.parent == name) {
+      return Fail(ErrorCode::kConflict, "queue " + name + " has queues below it: " + queue.name,
+                  "delete those first");
+    }
+  }
+  for (const auto& [id, job] : state_.jobs()) {
+    if (!job.ending && job.spec->queue == name) {
+      return Fail(ErrorCode::kConflict,
+                  "queue " + name + " has jobs that have not ended, such as " + std::to_string(id),
+                  "wait for them, or cancel them");
+    }
+  }
+  tree.erase(known);
+  if (tree.empty()) {
+    return Fail(ErrorCode::kConflict, "queue " + name + " is the last one",
+                "apply another one first");
+  }
+  return PutTree(std::move(tree), by);
+}
+
+Result<void> Controller::PutTree(std::vector<model::Queue> tree, const By& by) {
   for (const auto& queue : tree) {
     const bool orphan = !queue.parent.empty() &&
                         std::none_of(tree.begin(), tree.end(),
@@ -386,10 +472,40 @@ Result<void> Controller::ApplyQueues(std::vector<model::Queue> queues, const std
   }
   // The tree must be one that the engine takes; tried before it is written.
   state::State trial;
-  trial.Fold({NowMs(), model::QueuesApplied{tree, by}});
+  trial.Fold({NowMs(), model::QueuesApplied{tree, by.who}});
   EngineView view(settings_.engine);
   if (auto built = view.Build(trial, NowMs()); !built) return built;
-  Emit(model::QueuesApplied{std::move(tree), by});
+  if (!by.dry_run) Emit(model::QueuesApplied{std::move(tree), by.who});
+  return {};
+}
+
+Result<void> Controller::SetUser(model::UserSet user) {
+  Emit(std::move(user));
+  return {};
+}
+
+Result<void> Controller::RemoveUser(const std::string& name, const By& by) {
+  if (!state_.users().contains(name)) {
+    return Fail(ErrorCode::kNotFound, "user " + name + " has no role of its own",
+                "`muster user list` shows who has");
+  }
+  if (!by.dry_run) Emit(model::UserRemoved{name, by.who});
+  return {};
+}
+
+Result<void> Controller::MakeToken(model::TokenMade token) {
+  if (state_.tokens().size() >= kMostTokens) {
+    return Fail(ErrorCode::kConflict, "there are too many tokens", "revoke some first");
+  }
+  Emit(std::move(token));
+  return {};
+}
+
+Result<void> Controller::RevokeToken(const std::string& id, const By& by) {
+  if (!state_.tokens().contains(id)) {
+    return Fail(ErrorCode::kNotFound, "there is no token " + id, "`muster token list` shows them");
+  }
+  if (!by.dry_run) Emit(model::TokenRevoked{id, by.who});
   return {};
 }
 

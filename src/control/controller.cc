@@ -244,6 +244,7 @@ Result<void> Controller::Commit() {
   auto written = ports_.store.Append(batch_, history_, audits_);
   if (!written) return written;
   if (ports_.mark != nullptr) ports_.mark->Write({state_.revision(), state_.next_job()});
+  if (ports_.written) ports_.written(batch_);
   batch_.clear();
   history_.clear();
   audits_.clear();
@@ -284,6 +285,9 @@ void Controller::Release() {
         break;
       case Effect::Kind::kForget:
         pool->Forget(effect.key);
+        break;
+      case Effect::Kind::kCheckpoint:
+        pool->AskCheckpoint(effect.key, state_.Find(effect.key.job)->spec->checkpoint.signal);
         break;
     }
   }

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -46,6 +47,14 @@ struct Settings {
   std::int64_t live_jobs_max = 1'000'000;
 };
 
+// Who asks, and whether it is only to be found out what would become of it.
+struct By {
+  By(std::string user, bool only_check = false) : who(std::move(user)), dry_run(only_check) {}
+  By(const char* user) : who(user) {}
+  std::string who;
+  bool dry_run = false;
+};
+
 struct Submission {
   model::Job spec;
   std::string user;
@@ -63,6 +72,8 @@ class Controller {
     state::Store& store;
     std::vector<pools::Pool*> pools;
     state::MarkFile* mark = nullptr;  // none: a journal whose end is missing is not noticed
+    // Told of everything that has been written, in order.
+    std::function<void(std::span<const state::Record>)> written = {};
   };
   Controller(Ports ports, Settings settings);
   ~Controller();
@@ -72,16 +83,23 @@ class Controller {
 
   // --- Commands. Each is complete or changes nothing; `by` is who asked.
   Result<JobNumber> Submit(Submission submission);
-  Result<void> Cancel(JobNumber job, const std::string& by);
-  Result<void> Suspend(JobNumber job, const std::string& by);
-  Result<void> Resume(JobNumber job, const std::string& by);  // also releases a hold
-  Result<void> Hold(JobNumber job, const std::string& by);
-  Result<void> Requeue(JobNumber job, const std::string& by);
-  Result<void> Scale(JobNumber job, int minimum, int maximum, const std::string& by);
-  Result<void> SetPriority(JobNumber job, std::int64_t priority, const std::string& by);
-  Result<void> MarkNode(const std::string& node, bool cordoned, bool draining,
-                        const std::string& by);
-  Result<void> ApplyQueues(std::vector<model::Queue> queues, const std::string& by);
+  // All of them or none; a job may follow one before it in the list.
+  Result<std::vector<JobNumber>> SubmitAll(std::vector<Submission> submissions);
+  Result<void> Cancel(JobNumber job, const By& by);
+  Result<void> Suspend(JobNumber job, const By& by);
+  Result<void> Resume(JobNumber job, const By& by);  // also releases a hold
+  Result<void> Hold(JobNumber job, const By& by);
+  Result<void> Requeue(JobNumber job, const By& by);
+  Result<void> Scale(JobNumber job, int minimum, int maximum, const By& by);
+  Result<void> SetPriority(JobNumber job, std::int64_t priority, const By& by);
+  Result<void> MarkNode(const std::string& node, bool cordoned, bool draining, const By& by);
+  Result<void> AskCheckpoint(JobNumber job, const By& by);
+  Result<void> DeleteQueue(const std::string& queue, const By& by);
+  Result<void> SetUser(model::UserSet user);
+  Result<void> RemoveUser(const std::string& name, const By& by);
+  Result<void> MakeToken(model::TokenMade token);
+  Result<void> RevokeToken(const std::string& id, const By& by);
+  Result<void> ApplyQueues(std::vector<model::Queue> queues, const By& by);
 
   // Is written with what was asked for, or not at all. `at_ms` is filled in when it is 0.
   void Audit(state::AuditRow row);
@@ -101,13 +119,14 @@ class Controller {
   pools::Pool* PoolOf(const std::string& node);
   // Everything the engine saw since its cluster was built; what `muster snapshot replay` takes.
   Result<std::string> Export();
+  const Settings& settings() const { return settings_; }
   // Number of a name, an id, or a unique beginning of a name; `user` decides between namesakes.
   Result<JobNumber> Resolve(const std::string& word, const std::string& user) const;
 
  private:
   using StopWhy = model::StopWhy;
   struct Effect {
-    enum class Kind : std::uint8_t { kStart, kStop, kKill, kForget };
+    enum class Kind : std::uint8_t { kStart, kStop, kKill, kForget, kCheckpoint };
     Kind kind;
     pools::LaunchKey key;
     std::string node;  // empty: whichever pool knows it
@@ -144,8 +163,10 @@ class Controller {
   pools::Launch LaunchOf(const pools::LaunchKey& key) const;
   Result<const state::JobRecord*> Live(JobNumber job) const;
   Result<void> ForEachTask(JobNumber job, const std::function<Result<void>(JobNumber)>& act);
-  Result<void> ScaleTask(JobNumber job, int minimum, int maximum, const std::string& by);
+  Result<void> ScaleTask(JobNumber job, int minimum, int maximum, const By& by);
   Result<std::vector<model::Follows>> ResolveFollows(const Submission& submission);
+  Result<void> Check(const Submission& submission, const std::set<std::string>& batch);
+  Result<void> PutTree(std::vector<model::Queue> tree, const By& by);
 
   Ports ports_;
   Settings settings_;

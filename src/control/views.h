@@ -1,12 +1,15 @@
 // Views: what people and programs see of the state, as trees that are written as JSON.
 //
-// One function per noun; the API and everything behind it shows the same. Virtual and simulated
-// things are marked in every view that has them. Costs what is shown.
+// One function per noun; the API and everything behind it shows the same, in the form that the
+// OpenAPI document describes. Virtual and simulated things are marked in every view that has them;
+// what a caller may not see is left out. Costs what is shown.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "control/access.h"
 #include "control/controller.h"
 #include "model/document.h"
 
@@ -16,11 +19,24 @@ using model::DocNode;
 
 DocNode JobView(Controller& control, const state::JobRecord& job, bool detail);
 DocNode ArrayView(const state::State& state, const state::ArrayRecord& array);
+DocNode WorkersView(Controller& control, const state::JobRecord& job);
 // Why a job is in the phase it is in, and what would change it.
 DocNode WhyView(Controller& control, const state::JobRecord& job);
+DocNode NodeView(Controller& control, const state::NodeRecord& record);
 DocNode NodesView(Controller& control);
-DocNode GpusView(Controller& control);
-DocNode QueuesView(Controller& control);
+DocNode PoolsView(Controller& control);
+DocNode TopologyView(Controller& control);
+DocNode GpusView(Controller& control, const Access& access);
+DocNode QueuesView(Controller& control, const Access& access);
+DocNode QueueView(Controller& control, const model::Queue& queue);
+// GPU time of jobs that ended since then, and of those that have not.
+Result<DocNode> UsageView(Controller& control, const Access& access, const std::string& by,
+                          std::int64_t since_ms);
 DocNode RecordView(const state::Record& record, const model::EventBody& body);
+// A decision of the scheduler, where the event is one.
+std::optional<DocNode> DecisionView(const state::Record& record, const model::EventBody& body);
+
+// A checkpoint that a worker reported, where the event is one.
+std::optional<DocNode> CheckpointView(const state::Record& record, const model::EventBody& body);
 
 }  // namespace muster::control

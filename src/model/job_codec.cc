@@ -32,12 +32,9 @@ std::optional<std::int64_t> ReadPriority(const DocNode& node, Problems& problems
   const std::string rule = JoinChoices(kPriorityNames) + ", or a whole number from 0 to " +
                            std::to_string(kMostPriority);
   if (node.kind == DocKind::kScalar) {
-    const auto found = std::find(kPriorityNames.begin(), kPriorityNames.end(), node.text);
-    if (found != kPriorityNames.end()) {
-      return kPriorityValues[static_cast<std::size_t>(found - kPriorityNames.begin())];
-    }
-    const auto number = node.quoted ? std::nullopt : ParseWhole(node.text);
-    if (number && *number <= kMostPriority) return number;
+    const bool is_number = ParseWhole(node.text).has_value();
+    const auto priority = node.quoted && is_number ? std::nullopt : ParsePriority(node.text);
+    if (priority) return priority;
   }
   auto message = "`priority`: " + DescribeNode(node) + " is no priority";
   const auto near = Nearest(node.text, kPriorityNames);
@@ -269,6 +266,15 @@ Job JobFromNode(const DocNode& node, Problems& problems) {
   ReadTiming(reader, job, problems);
   reader.Finish();
   return job;
+}
+
+std::optional<std::int64_t> ParsePriority(std::string_view text) {
+  const auto found = std::find(kPriorityNames.begin(), kPriorityNames.end(), text);
+  if (found != kPriorityNames.end()) {
+    return kPriorityValues[static_cast<std::size_t>(found - kPriorityNames.begin())];
+  }
+  const auto number = ParseWhole(text);
+  return number && *number >= 0 && *number <= kMostPriority ? number : std::nullopt;
 }
 
 Result<Job> DecodeJob(std::string_view text) {

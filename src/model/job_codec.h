@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -32,6 +33,9 @@ inline constexpr std::int64_t kMostPriority = 1'000'000;
 // The Job is usable only when no error was added.
 Job JobFromNode(const DocNode& node, Problems& problems);
 DocNode JobToNode(const Job& job);
+
+// "high" or "75"; none: it is no priority.
+std::optional<std::int64_t> ParsePriority(std::string_view text);
 
 Result<Job> DecodeJob(std::string_view text);
 std::string EncodeJob(const Job& job, TextFormat format);

@@ -75,6 +75,17 @@ enum class Found : std::uint8_t {
   kDied,          // it ran, and nobody saw how it ended; what was left of it has been killed
 };
 
+struct Screen {
+  int rows = 24;
+  int cols = 80;
+};
+
+// A Unix socket that leads to a worker, and what is said there first.
+struct Door {
+  std::string socket;
+  std::string request;
+};
+
 class Pool {
  public:
   virtual ~Pool() = default;
@@ -85,6 +96,8 @@ class Pool {
   // Checkpoint signal, grace, SIGTERM, SIGKILL; as the job's spec says.
   virtual void Stop(const LaunchKey& key) = 0;
   virtual void Kill(const LaunchKey& key) = 0;
+  // The worker goes on; `signal` is for those that do not speak the contract.
+  virtual void AskCheckpoint(const LaunchKey& /*key*/, const std::string& /*signal*/) {}
   virtual Found Adopt(const LaunchKey& key) = 0;
   // The launches that live there now, whoever started them.
   virtual std::vector<LaunchKey> Present() { return {}; }
@@ -95,6 +108,18 @@ class Pool {
   virtual std::int64_t IdleMs(const LaunchKey& /*key*/) { return -1; }
   // What a worker that speaks the contract last said about itself; none: it said nothing.
   virtual std::optional<contract::Report> ReportOf(const LaunchKey& /*key*/) { return {}; }
+  // Its terminal; another program beside it, as its user and within its limits.
+  virtual Result<Door> Attach(const LaunchKey& /*key*/, const Screen& /*screen*/) {
+    return Fail(ErrorCode::kUnavailable, "workers of this pool cannot be entered");
+  }
+  virtual Result<Door> Exec(const LaunchKey& key, const std::vector<std::string>& /*command*/,
+                            bool /*terminal*/, const Screen& screen) {
+    return Attach(key, screen);
+  }
+  // Whether a process of the worker listens on that port of this machine.
+  virtual Result<void> ListensOn(const LaunchKey& /*key*/, int /*port*/) {
+    return Fail(ErrorCode::kUnavailable, "ports of this pool's workers cannot be reached");
+  }
   // The file that holds the output of one worker; empty: this pool has none.
   virtual std::string LogPath(model::JobNumber /*job*/, std::uint32_t /*worker*/, bool /*err*/) {
     return {};

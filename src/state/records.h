@@ -86,7 +86,8 @@ struct JobRecord {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::int64_t submitted_ms = 0;
-  JobNumber array = 0;  // the array it is a task of
+  std::uint64_t revision = 0;  // of the last thing that happened to it
+  JobNumber array = 0;         // the array it is a task of
   std::int64_t array_index = 0;
   std::vector<model::Follows> follows;  // jobs that have not ended yet
   bool held = false;

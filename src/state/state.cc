@@ -272,6 +272,8 @@ void State::Fold(const model::Event& event) {
   released_.clear();
   std::visit(Folder{*this, event.at_ms}, event.body);
   ++revision_;
+  const auto touched = jobs_.find(model::JobOf(event.body));
+  if (touched != jobs_.end()) touched->second.revision = revision_;
   last_ms_ = event.at_ms;
 }
 

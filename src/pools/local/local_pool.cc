@@ -18,6 +18,7 @@
 #include <fstream>
 
 #include "base/files.h"
+#include "contract/lines.h"
 #include "contract/records.h"
 #include "device/machine_probe.h"
 #include "pools/local/leftovers.h"
@@ -26,7 +27,8 @@ namespace muster::pools {
 namespace {
 
 constexpr std::int64_t kCheckEveryMs = 2'000;
-constexpr int kOrderFd = 3;  // where the shim expects them
+constexpr std::int64_t kCheckpointMs = 300'000;  // within which a worker that was asked should save
+constexpr int kOrderFd = 3;                      // where the shim expects them
 constexpr int kLockFd = 4;
 
 class Descriptor {
@@ -242,6 +244,16 @@ void LocalPool::Stop(const LaunchKey& key) {
 void LocalPool::Kill(const LaunchKey& key) {
   tells_[key] = contract::Tell{contract::Tell::Kind::kKill, -1, "", ""};
   SendTells();
+}
+
+void LocalPool::AskCheckpoint(const LaunchKey& key, const std::string& signal) {
+  const auto run = folders_.Run(key);
+  const contract::AskCheckpoint ask{clock_.WallMs() + kCheckpointMs};
+  std::string line = contract::Encode(contract::Told{ask});
+  line.pop_back();  // the shim ends it itself
+  (void)contract::SendTell(run, {contract::Tell::Kind::kMessage, -1, "", line});
+  if (signal.empty()) return;
+  (void)contract::SendTell(run, {contract::Tell::Kind::kSignal, -1, signal, ""});
 }
 
 // A shim that has just been started may not listen yet: such tells are sent again.

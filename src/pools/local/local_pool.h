@@ -45,6 +45,7 @@ class LocalPool final : public Pool {
   void Start(Launch launch) override;
   void Stop(const LaunchKey& key) override;
   void Kill(const LaunchKey& key) override;
+  void AskCheckpoint(const LaunchKey& key, const std::string& signal) override;
   Found Adopt(const LaunchKey& key) override;
   std::vector<LaunchKey> Present() override;
   void Forget(const LaunchKey& key) override;

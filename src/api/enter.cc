@@ -1,0 +1,96 @@
+#include "api/enter.h"
+
+#include "api/jobs.h"
+#include "model/problems.h"
+
+namespace muster::api {
+namespace {
+
+struct Place {
+  pools::Pool* pool = nullptr;
+  pools::LaunchKey key;
+};
+
+Result<Place> PlaceOf(Controller& control, const Access& access, const Call& call) {
+  auto job = RecordOf(control, access, call.Path("job"));
+  if (!job) return tl::unexpected(job.error());
+  if (auto may = access.MayAct(*job); !may) return tl::unexpected(may.error());
+  const auto w = static_cast<std::uint32_t>(call.Number("worker", 0));
+  if (w >= job->workers.size() || job->workers[w].phase != state::WorkerPhase::kRunning) {
+    return Fail(ErrorCode::kConflict,
+                "worker " + std::to_string(w) + " of job " + std::to_string(job->id) +
+                    " does not run",
+                "`muster describe` shows which do");
+  }
+  const auto& worker = job->workers[w];
+  return Place{control.PoolOf(worker.node), {job->id, w, worker.launch}};
+}
+
+pools::Screen ScreenOf(const Call& call) {
+  return {static_cast<int>(call.Number("rows", 24)), static_cast<int>(call.Number("cols", 80))};
+}
+
+void Join(Desk& desk, const Call& call,
+          std::function<Result<net::RelayTarget>(const Place&)> target) {
+  desk.Begin(call, [&desk, call, target = std::move(target)](Controller& control,
+                                                            const Access& access) -> Result<void> {
+    auto place = PlaceOf(control, access, call);
+    if (!place) return tl::unexpected(place.error());
+    auto to = target(*place);
+    if (!to) return tl::unexpected(to.error());
+    control.Audit({0, 0, access.caller().user, access.caller().from, call.operation().id,
+                   "job " + std::to_string(place->key.job),
+                   control.state().Find(place->key.job)->spec->queue, "", ""});
+    desk.server->Post([server = desk.server, call, to = std::move(*to)]() mutable {
+      if (server->Relay(*call.exchange, std::move(to))) return;
+      ReplyError(*call.exchange, {ErrorCode::kUsage, "this call is a WebSocket",
+                                  "ask for an upgrade of the connection", "Upgrade"});
+    });
+    return {};
+  });
+}
+
+Result<std::vector<std::string>> CommandOf(const Call& call) {
+  model::Problems problems;
+  const auto documents = model::ParseDocuments(call.Text("command"), problems);
+  std::vector<std::string> words;
+  if (!problems.HasErrors() && documents.size() == 1 &&
+      documents[0].kind == model::DocKind::kSequence) {
+    for (const auto& word : documents[0].children) words.push_back(word.text);
+  }
+  if (!words.empty() && !words[0].empty()) return words;
+  Error error{ErrorCode::kUsage, "parameter \"command\" is no list of words", "[\"nvidia-smi\"]"};
+  error.path = "command";
+  return tl::unexpected(std::move(error));
+}
+
+}  // namespace
+
+void AttachJob(Desk& desk, const Call& call) {
+  Join(desk, call, [screen = ScreenOf(call)](const Place& place) -> Result<net::RelayTarget> {
+    auto door = place.pool->Attach(place.key, screen);
+    if (!door) return tl::unexpected(door.error());
+    return net::RelayTarget{door->socket, 0, door->request, {}};
+  });
+}
+
+void ExecJob(Desk& desk, const Call& call) {
+  auto command = CommandOf(call);
+  if (!command) return ReplyError(*call.exchange, command.error());
+  Join(desk, call, [command = std::move(*command), terminal = call.Flag("terminal"),
+                    screen = ScreenOf(call)](const Place& place) -> Result<net::RelayTarget> {
+    auto door = place.pool->Exec(place.key, command, terminal, screen);
+    if (!door) return tl::unexpected(door.error());
+    return net::RelayTarget{door->socket, 0, door->request, {}};
+  });
+}
+
+void ForwardPort(Desk& desk, const Call& call) {
+  const auto port = static_cast<std::uint16_t>(call.Number("port", 0));
+  Join(desk, call, [port](const Place& place) -> Result<net::RelayTarget> {
+    if (auto may = place.pool->ListensOn(place.key, port); !may) return tl::unexpected(may.error());
+    return net::RelayTarget{"", port, "", {}};
+  });
+}
+
+}  // namespace muster::api

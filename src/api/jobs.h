@@ -1,0 +1,24 @@
+// Jobs: the calls about jobs, but for their output and for entering them.
+#pragma once
+
+#include "api/desk.h"
+
+namespace muster::api {
+
+void ListJobs(Desk& desk, const Call& call);
+void SubmitJobs(Desk& desk, const Call& call);
+void GetJob(Desk& desk, const Call& call);
+void EditJob(Desk& desk, const Call& call);
+void ActOnJob(Desk& desk, const Call& call);  // by the operation's verb
+void ExplainJob(Desk& desk, const Call& call);
+void ListWorkers(Desk& desk, const Call& call);
+void ListJobEvents(Desk& desk, const Call& call);
+void ListJobDecisions(Desk& desk, const Call& call);
+void ListCheckpoints(Desk& desk, const Call& call);
+void PlanJob(Desk& desk, const Call& call);
+
+// The job as it is, or as history remembers it, if the caller may see it.
+Result<state::JobRecord> RecordOf(Controller& control, const Access& access,
+                                  const std::string& word);
+
+}  // namespace muster::api

@@ -1,0 +1,226 @@
+#include "api/listing.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "base/units.h"
+#include "model/document_writer.h"
+#include "model/fields.h"
+#include "model/vocabulary.h"
+
+namespace muster::api {
+namespace {
+
+using state::JobRecord;
+
+constexpr std::array<std::string_view, 8> kKeys = {"id",    "name",     "user", "queue", "kind",
+                                                   "phase", "priority", "gpus"};
+
+bool IsNumber(std::string_view key) { return key == "id" || key == "priority" || key == "gpus"; }
+
+// What it asks for in all, in thousandths: known before it runs.
+std::int64_t GpuMilli(const JobRecord& job) {
+  std::int64_t milli = 0;
+  for (const auto& role : job.spec->roles) {
+    const auto& gpu = role.request.gpu;
+    const auto each = gpu.kind == model::GpuKind::kNone    ? 0
+                      : gpu.kind == model::GpuKind::kShare ? gpu.share_milli * gpu.devices
+                                                           : kMilli * gpu.devices;
+    milli += each * role.count;
+  }
+  return milli;
+}
+
+std::int64_t NumberOf(std::string_view key, const JobRecord& job) {
+  if (key == "id") return static_cast<std::int64_t>(job.id) * kMilli;
+  if (key == "priority") return job.spec->priority * kMilli;
+  return GpuMilli(job);
+}
+
+std::string TextOf(const std::string& key, const JobRecord& job) {
+  if (key == "name") return job.name();
+  if (key == "user") return job.user;
+  if (key == "queue") return job.spec->queue;
+  if (key == "kind") return std::string(model::NameOf(job.spec->kind));
+  if (key == "phase") return std::string(state::Name(state::PhaseOf(job)));
+  const auto label = job.spec->labels.find(key.substr(std::string_view("labels.").size()));
+  return label == job.spec->labels.end() ? "" : label->second;
+}
+
+tl::unexpected<Error> Wrong(const std::string& what, const std::string& hint) {
+  Error error{ErrorCode::kUsage, what, hint};
+  error.path = "filter";
+  return tl::unexpected(std::move(error));
+}
+
+Result<Condition> ParseCondition(std::string_view text) {
+  using Op = Condition::Op;
+  const auto at = text.find_first_of("=!~<>");
+  const std::string shown(text);
+  if (at == std::string_view::npos || at == 0) {
+    return Wrong("\"" + shown + "\" is no condition", "write it like phase=running or gpus>=4");
+  }
+  Condition condition;
+  condition.key = text.substr(0, at);
+  const auto two = text.substr(at, 2);
+  const std::size_t size = two == "!=" || two == ">=" || two == "<=" ? 2 : 1;
+  condition.op = two == "!="        ? Op::kIsNot
+                 : two == ">="      ? Op::kAtLeast
+                 : two == "<="      ? Op::kAtMost
+                 : text[at] == '~'  ? Op::kContains
+                 : text[at] == '>'  ? Op::kAbove
+                 : text[at] == '<'  ? Op::kBelow
+                                    : Op::kIs;
+  condition.value = text.substr(at + size);
+  const bool known = std::find(kKeys.begin(), kKeys.end(), condition.key) != kKeys.end() ||
+                     (condition.key.starts_with("labels.") && condition.key.size() > 7);
+  if (!known || (text[at] == '!' && size == 1)) {
+    return Wrong("\"" + shown + "\" names no key of a job",
+                 "id, name, user, queue, kind, phase, priority, gpus or labels.KEY");
+  }
+  if (IsNumber(condition.key)) {
+    const auto number = ParseMilli(condition.value);
+    if (!number || condition.op == Op::kContains) {
+      return Wrong("\"" + shown + "\" compares " + condition.key + " with what is no number",
+                   condition.key + ">=4");
+    }
+    condition.number = *number;
+  } else if (condition.op != Op::kIs && condition.op != Op::kIsNot &&
+             condition.op != Op::kContains) {
+    return Wrong("\"" + shown + "\": " + condition.key + " is a text", "use =, != or ~");
+  }
+  return condition;
+}
+
+bool Holds(const Condition& condition, const JobRecord& job) {
+  using Op = Condition::Op;
+  if (IsNumber(condition.key)) {
+    const auto number = NumberOf(condition.key, job);
+    switch (condition.op) {
+      case Op::kIs:
+        return number == condition.number;
+      case Op::kIsNot:
+        return number != condition.number;
+      case Op::kAtLeast:
+        return number >= condition.number;
+      case Op::kAtMost:
+        return number <= condition.number;
+      case Op::kAbove:
+        return number > condition.number;
+      case Op::kBelow:
+        return number < condition.number;
+      case Op::kContains:
+        return false;
+    }
+  }
+  const auto text = TextOf(condition.key, job);
+  if (condition.op == Op::kContains) return text.find(condition.value) != std::string::npos;
+  return (text == condition.value) == (condition.op == Op::kIs);
+}
+
+}  // namespace
+
+Result<std::vector<Condition>> ParseFilter(std::string_view text) {
+  std::vector<Condition> conditions;
+  while (!text.empty()) {
+    const auto comma = std::min(text.find(','), text.size());
+    auto condition = ParseCondition(text.substr(0, comma));
+    if (!condition) return tl::unexpected(condition.error());
+    conditions.push_back(std::move(*condition));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return conditions;
+}
+
+bool Holds(const std::vector<Condition>& conditions, const JobRecord& job) {
+  return std::all_of(conditions.begin(), conditions.end(),
+                     [&](const auto& condition) { return Holds(condition, job); });
+}
+
+Order ParseOrder(std::string_view text) {
+  Order order;
+  if (text.empty()) return order;
+  order.descending = text.starts_with('-');
+  order.key = text.substr(order.descending ? 1 : 0);
+  if (order.key == "created_at") order.key = "id";  // numbers are given in that order
+  return order;
+}
+
+SortKey KeyOf(const Order& order, const JobRecord& job) {
+  if (IsNumber(order.key)) return NumberOf(order.key, job);
+  if (order.key == "name") return std::string_view(job.spec->name);
+  if (order.key == "user") return std::string_view(job.user);
+  return std::string_view(job.spec->queue);
+}
+
+std::string CursorOf(const Entry& entry) {
+  const auto id = std::to_string(entry.job->id) + ".";
+  if (const auto* number = std::get_if<std::int64_t>(&entry.key)) {
+    return id + std::to_string(*number);
+  }
+  return id + std::string(std::get<std::string_view>(entry.key));
+}
+
+Result<std::vector<Entry>> Page(std::vector<Entry> entries, const Order& order,
+                                const std::string& cursor, std::size_t limit) {
+  const auto before = [&order](const SortKey& a, model::JobNumber a_id, const SortKey& b,
+                               model::JobNumber b_id) {
+    if (a != b) return order.descending ? b < a : a < b;
+    return order.descending ? b_id < a_id : a_id < b_id;
+  };
+  if (!cursor.empty()) {
+    const auto dot = cursor.find('.');
+    const auto id = model::ParseWhole(cursor.substr(0, dot));
+    const std::string_view rest =
+        dot == std::string::npos ? "" : std::string_view(cursor).substr(dot + 1);
+    const auto number = model::ParseWhole(rest);
+    if (!id || dot == std::string::npos || (IsNumber(order.key) && !number)) {
+      Error error{ErrorCode::kUsage, "this is no cursor of this list",
+                  "take `next` of the page before, with the same `sort`"};
+      error.path = "cursor";
+      return tl::unexpected(std::move(error));
+    }
+    const SortKey last = IsNumber(order.key) ? SortKey(*number) : SortKey(rest);
+    const auto last_id = static_cast<model::JobNumber>(*id);
+    std::erase_if(entries, [&](const Entry& entry) {
+      return !before(last, last_id, entry.key, entry.job->id);
+    });
+  }
+  const auto shown = std::min(limit, entries.size());
+  std::partial_sort(entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(shown),
+                    entries.end(), [&](const Entry& a, const Entry& b) {
+                      return before(a.key, a.job->id, b.key, b.job->id);
+                    });
+  entries.resize(shown);
+  return entries;
+}
+
+model::DocNode Pick(const model::DocNode& node, const std::string& fields) {
+  model::DocNode out = model::MapNode();
+  for (std::string_view rest = fields; !rest.empty();) {
+    const auto comma = std::min(rest.find(','), rest.size());
+    const auto path = rest.substr(0, comma);
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+    const auto dot = path.find('.');
+    const auto key = path.substr(0, dot);
+    const auto* found = node.Find(key);
+    if (found == nullptr) continue;
+    auto* there = const_cast<model::DocNode*>(out.Find(key));
+    if (dot == std::string_view::npos || found->kind != model::DocKind::kMap) {
+      if (there == nullptr) Put(out, key, *found);
+      continue;
+    }
+    auto inner = Pick(*found, std::string(path.substr(dot + 1)));
+    if (there == nullptr) {
+      Put(out, key, std::move(inner));
+    } else {
+      for (auto& child : inner.children) {
+        if (there->Find(child.key) == nullptr) there->children.push_back(std::move(child));
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace muster::api

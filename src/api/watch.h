@@ -1,0 +1,57 @@
+// Watch: events as they happen, to whoever wants to see them.
+//
+// What was committed is handed over by the controller's thread once, with what it takes to decide
+// who may see it; each event is written as JSON once, however many watch. Watchers of one caller
+// share the decision. The bytes are sent on the server's thread, so a thousand watchers cost the
+// scheduler nothing but one hand-over. A watcher begins where it says, with what the store has, and
+// goes on without a gap; one that does not read is cut off and comes back with Last-Event-ID.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "api/desk.h"
+
+namespace muster::api {
+
+class Watch {
+ public:
+  explicit Watch(Desk& desk) : desk_(desk) {}
+
+  // The call `watchEvents`: a list, or a stream.
+  void Events(const Call& call);
+
+  // On the controller's thread, after each commit.
+  void Written(const Controller& control, std::span<const state::Record> records);
+
+  std::size_t watchers() const { return watchers_; }
+
+ private:
+  struct Watcher {
+    std::shared_ptr<net::Exchange> exchange;
+    std::string kinds;  // ",a,b,"; empty: all
+  };
+  struct Group {  // of one caller
+    control::Caller caller;
+    std::unique_ptr<Access> access;
+    std::uint64_t access_at = 0;  // revision of the rights that it was made from
+    std::vector<Watcher> watchers;
+  };
+
+  Result<void> Begin(Controller& control, const Access& access, const Call& call,
+                     std::uint64_t since);
+  void KeepAlive();
+
+  Desk& desk_;
+  // All on the controller's thread.
+  std::map<std::string, Group> groups_;
+  std::size_t watchers_ = 0;
+  std::uint64_t rights_at_ = 0;  // the last event that may have changed who may see what
+  bool ticking_ = false;
+};
+
+}  // namespace muster::api

@@ -1,0 +1,125 @@
+#include "control/plan.h"
+
+#include <algorithm>
+
+#include "control/view_parts.h"
+#include "engine/explain.h"
+
+namespace muster::control {
+
+using model::ListNode;
+using model::MapNode;
+using model::NumberNode;
+using model::Put;
+using model::StopWhy;
+using model::TextNode;
+
+namespace {
+
+constexpr int kMostRounds = 20;
+
+}  // namespace
+
+Trial::Trial(Controller& control, const model::Job& job, Caller caller)
+    : state_(control.state()),
+      engine_(control.settings().engine),
+      now_ms_(control.NowMs()),
+      job_(state_.next_job()),
+      caller_(std::move(caller)) {
+  state_.Fold({now_ms_, model::JobSubmitted{job_, std::make_shared<const model::Job>(job),
+                                            caller_.user, caller_.uid, caller_.gid, {}, ""}});
+}
+
+void Trial::Fold(model::EventBody body) {
+  const model::Event event{now_ms_, std::move(body)};
+  state_.Fold(event);
+  engine_.Apply(event, state_);
+}
+
+void Trial::Carry(const model::Plan& plan) {
+  for (const auto& action : plan.actions) {
+    const JobNumber id = engine_.NumberOf(action.job);
+    const auto& job = *state_.Find(id);
+    if (action.kind == model::ActionKind::kStart || action.kind == model::ActionKind::kGrow) {
+      const auto launch =
+          action.worker < job.workers.size() ? job.workers[action.worker].launch + 1 : 1;
+      Fold(model::WorkerPlaced{id, action.worker, launch, engine_.NodeName(action.node),
+                               action.devices, action.kind});
+      continue;
+    }
+    const auto why = action.kind == model::ActionKind::kShrink ? StopWhy::kShrunk
+                     : action.kind == model::ActionKind::kMove ? StopWhy::kMoved
+                                                               : StopWhy::kPaused;
+    const auto launch = job.workers[action.worker].launch;
+    Fold(model::WorkerLeaving{id, action.worker, why, action.rule, 0, -1});
+    if (engine_.NumberOf(action.cause) == job_) {
+      const auto same = [&](const Displaced& one) { return one.job == id && one.what == why; };
+      auto known = std::find_if(displaced_.begin(), displaced_.end(), same);
+      if (known == displaced_.end()) {
+        known = displaced_.insert(displaced_.end(), {id, why, action.rule, 0});
+      }
+      ++known->workers;
+    }
+    model::ExitFacts exit;
+    exit.stopped = true;
+    exit.ended_ms = now_ms_;
+    Fold(model::WorkerEnded{id, action.worker, launch, exit});
+  }
+}
+
+Result<model::DocNode> Trial::Run() {
+  if (auto built = engine_.Build(state_, now_ms_); !built) return tl::unexpected(built.error());
+  for (int round = 0; round < kMostRounds; ++round) {
+    auto plan = engine_.Cycle(state_, now_ms_);
+    if (!plan) return tl::unexpected(plan.error());
+    Carry(*plan);
+    if (state_.Find(job_)->Holds() || (plan->empty() && plan->complete)) break;
+  }
+  return View();
+}
+
+model::DocNode Trial::View() {
+  const auto& job = *state_.Find(job_);
+  const Access access(state_, caller_);
+  model::DocNode node = MapNode(), places = ListNode(), displaced = ListNode();
+  for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
+    if (!job.workers[w].Holds()) continue;
+    model::DocNode place = MapNode();
+    Put(place, "worker", NumberNode(w));
+    Put(place, "node", TextNode(job.workers[w].node));
+    Put(place, "gpus", Devices(job.workers[w].devices));
+    places.children.push_back(std::move(place));
+  }
+  for (const auto& one : displaced_) {
+    const auto& other = *state_.Find(one.job);
+    model::DocNode entry = MapNode();
+    const bool seen = access.Sees(other.user, other.spec->queue);
+    Put(entry, "job", TextNode(seen ? std::to_string(one.job) : "another's"));
+    if (seen) {
+      Put(entry, "name", TextNode(other.name()));
+      Put(entry, "user", TextNode(other.user));
+    }
+    Put(entry, "what", TextNode(Name(one.what)));
+    Put(entry, "workers", NumberNode(one.workers));
+    Put(entry, "rule", TextNode(model::Name(one.rule)));
+    displaced.children.push_back(std::move(entry));
+  }
+  std::string sentence;
+  if (job.Holds()) {
+    sentence = displaced_.empty()
+                   ? "it would start at once"
+                   : "it would start as soon as " + std::to_string(displaced_.size()) +
+                         (displaced_.size() == 1 ? " job has" : " jobs have") + " made room";
+  } else if (const auto why = engine_.Explain(job_, now_ms_)) {
+    sentence = "it would wait: " + engine::Sentence(engine_.cluster(), *why);
+  } else {
+    sentence = "it would wait";
+  }
+  Put(node, "starts_now", model::BoolNode(job.Holds()));
+  Put(node, "sentence", TextNode(sentence));
+  Put(node, "places", std::move(places));
+  Put(node, "displaced", std::move(displaced));
+  return node;
+}
+
+}  // namespace muster::control

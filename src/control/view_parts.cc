@@ -1,0 +1,86 @@
+#include "control/view_parts.h"
+
+#include <bit>
+
+#include "base/units.h"
+
+namespace muster::control {
+
+using model::BoolNode;
+using model::ListNode;
+using model::MapNode;
+using model::NumberNode;
+using model::Put;
+using model::StopWhy;
+using model::TextNode;
+using state::JobRecord;
+
+DocNode TimeNode(std::int64_t wall_ms) { return TextNode(FormatTimeMs(wall_ms)); }
+
+DocNode Milli(std::int64_t value) {
+  return value == model::kUnlimited ? TextNode("unlimited") : model::PlainNode(FormatMilli(value));
+}
+
+DocNode Devices(std::uint64_t mask) {
+  DocNode list = ListNode();
+  for (; mask != 0; mask &= mask - 1) list.children.push_back(NumberNode(std::countr_zero(mask)));
+  return list;
+}
+
+std::string JobName(const state::State& state, JobNumber id) {
+  const auto* job = state.Find(id);
+  const auto* array = state.FindArray(id);
+  return "job " + std::to_string(id) +
+         (job != nullptr     ? " (" + job->name() + ")"
+          : array != nullptr ? " (" + array->spec->name + ")"
+                             : "");
+}
+
+std::string EndText(const JobRecord& job) {
+  const auto& ending = *job.ending;
+  const auto& exit = ending.exit;
+  const std::string worker = "worker " + std::to_string(ending.worker);
+  switch (ending.why) {
+    case StopWhy::kTimeLimit:
+      return "it ran for longer than its time limit of " +
+             FormatDurationMs(job.spec->limits.time_ms);
+    case StopWhy::kIdleLimit:
+      return "it did nothing for longer than its idle limit";
+    case StopWhy::kCancelled:
+      return "cancelled by " + job.stopped_by;
+    case StopWhy::kDependency:
+      return "a job that it was to follow ended otherwise than it asked";
+    default:
+      break;
+  }
+  if (!exit.failure.empty()) return worker + " could not be started: " + exit.failure;
+  if (exit.lost) return worker + " was lost";
+  if (exit.oom) return worker + " used more memory than it asked for and was killed";
+  if (exit.signal != 0) return worker + " was ended by signal " + std::to_string(exit.signal);
+  return worker + " exited with " + std::to_string(exit.exit_code);
+}
+
+void PutPoolMarks(Controller& control, DocNode& node) {
+  for (const char* label : {"virtual", "simulated"}) {
+    if (control.engine().AllMarked(label)) Put(node, label, BoolNode(true));
+  }
+}
+
+DocNode PreemptionView(const state::State& state, const state::Preemption& one) {
+  DocNode node = MapNode();
+  Put(node, "at", TimeNode(one.at_ms));
+  Put(node, "what", TextNode(Name(one.why)));
+  Put(node, "rule", TextNode(model::Name(one.rule)));
+  if (one.cause != 0) {
+    Put(node, "for_job", TextNode(std::to_string(one.cause)));
+    if (const auto* cause = state.Find(one.cause)) {
+      Put(node, "for_name", TextNode(cause->name()));
+      Put(node, "for_user", TextNode(cause->user));
+    }
+  }
+  Put(node, "workers", NumberNode(one.workers));
+  if (one.lost_gpu_ms >= 0) Put(node, "lost_gpu_ms", NumberNode(one.lost_gpu_ms));
+  return node;
+}
+
+}  // namespace muster::control

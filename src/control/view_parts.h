@@ -1,0 +1,26 @@
+// ViewParts: what several views show alike: amounts, times, places, preemptions, ends.
+//
+// Times are RFC 3339 in UTC. Only for the views of this room.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "control/controller.h"
+#include "model/document_writer.h"
+
+namespace muster::control {
+
+using model::DocNode;
+
+DocNode TimeNode(std::int64_t wall_ms);
+DocNode Milli(std::int64_t value);
+DocNode Devices(std::uint64_t mask);
+DocNode PreemptionView(const state::State& state, const state::Preemption& one);
+std::string JobName(const state::State& state, JobNumber id);
+// How it ended, in a sentence.
+std::string EndText(const state::JobRecord& job);
+// Where nothing has a place yet, all nodes speak for the one that it will get.
+void PutPoolMarks(Controller& control, DocNode& node);
+
+}  // namespace muster::control

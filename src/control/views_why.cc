@@ -1,0 +1,152 @@
+#include "control/views.h"
+
+#include "base/units.h"
+#include "control/view_parts.h"
+#include "engine/explain.h"
+#include "model/vocabulary.h"
+
+namespace muster::control {
+
+using model::ListNode;
+using model::MapNode;
+using model::NumberNode;
+using model::Put;
+using model::TextNode;
+using state::JobRecord;
+using state::Phase;
+using state::WorkerPhase;
+
+namespace {
+
+// What keeps it from the engine, or nothing.
+std::string BarText(Controller& control, const JobRecord& job) {
+  const auto now = control.NowMs();
+  switch (sim::BarOf(job, now)) {
+    case sim::Bar::kHeld:
+      return "it is held; `muster release " + std::to_string(job.id) + "` lets it go";
+    case sim::Bar::kSuspended:
+      return "it is suspended; `muster resume " + std::to_string(job.id) + "` lets it go on";
+    case sim::Bar::kFollows: {
+      std::string list;
+      for (const auto& f : job.follows) {
+        list += (list.empty() ? "" : ", ") + JobName(control.state(), f.job) + ":" +
+                std::string(NameOf(f.condition));
+      }
+      return "it follows " + list + ", which has not ended";
+    }
+    case sim::Bar::kBackOff:
+      return "its last start failed; it is tried again in " +
+             FormatDurationMs((job.not_before_ms - now + 999) / 1000 * 1000);
+    case sim::Bar::kStopping:
+      return "it is being stopped (" + std::string(Name(job.stopping)) + ")";
+    case sim::Bar::kNone:
+    case sim::Bar::kArrayTurn:
+      break;
+  }
+  if (control.engine().Has(job.id)) return "";
+  if (job.array != 0) {
+    return "its array runs at most " + std::to_string(job.spec->array->at_once) +
+           " tasks at once, and those before it have their turn";
+  }
+  return "its queue " + job.spec->queue + " takes no jobs";
+}
+
+void PutExplanation(Controller& control, const engine::Explanation& why, DocNode& node) {
+  const auto& cluster = control.engine().cluster();
+  Put(node, "gate", TextNode(model::Name(why.gate)));
+  Put(node, "workers_needed", NumberNode(why.workers));
+  Put(node, "fit_now", NumberNode(why.fit_now));
+  Put(node, "fit_if_preemptible_work_left", NumberNode(why.fit_empty));
+  Put(node, "fit_on_empty_cluster", NumberNode(why.fit_ever));
+  if (!why.out_of_service.empty()) {
+    DocNode away = ListNode();
+    for (const auto id : why.out_of_service) {
+      away.children.push_back(TextNode(cluster.nodes().spec(id).name));
+    }
+    Put(node, "needs_nodes_out_of_service", std::move(away));
+  }
+  DocNode nodes = MapNode();
+  for (std::size_t f = 0; f < engine::kFilters; ++f) {
+    if (why.nodes[f] > 0) {
+      Put(nodes, Name(static_cast<engine::Filter>(f)), NumberNode(why.nodes[f]));
+    }
+  }
+  Put(node, "nodes_by_filter", std::move(nodes));
+  if (why.nearest.node != engine::kNone) {
+    DocNode nearest = MapNode();
+    Put(nearest, "node", TextNode(cluster.nodes().spec(why.nearest.node).name));
+    Put(nearest, "missing", TextNode(Name(why.nearest.filter)));
+    Put(nearest, "gpus_missing", NumberNode(why.nearest.gpus_missing));
+    Put(node, "nearest_fit", std::move(nearest));
+  }
+  DocNode share = MapNode();
+  Put(share, "quota", Milli(why.quota));
+  Put(share, "held", Milli(why.queue_held));
+  Put(share, "fair_share", Milli(why.share));
+  Put(node, "share", std::move(share));
+  Put(node, "jobs_ahead", NumberNode(why.jobs_ahead));
+  DocNode holders = ListNode(), changes = ListNode();
+  for (const auto& holder : why.holders) {
+    DocNode one = MapNode();
+    Put(one, "queue", TextNode(cluster.queues().spec(holder.queue).name));
+    Put(one, "gpus", Milli(holder.gpu_milli));
+    Put(one, "right", TextNode(Name(holder.right)));
+    holders.children.push_back(std::move(one));
+  }
+  for (const auto& change : why.changes) changes.children.push_back(TextNode(Describe(change)));
+  Put(node, "held_by", std::move(holders));
+  Put(node, "would_start_it", std::move(changes));
+}
+
+// Why it has no more workers than it has, where it could have more.
+std::string RunningText(Controller& control, const JobRecord& job, DocNode& node) {
+  const auto has = job.Count(WorkerPhase::kRunning) + job.Count(WorkerPhase::kPlaced);
+  std::int64_t wanted = 0;
+  for (const auto& role : job.spec->roles) wanted += role.count;
+  const auto done = job.Count(WorkerPhase::kSucceeded);
+  if (static_cast<std::int64_t>(has + done) >= wanted) {
+    return "it has what it asked for: " + std::to_string(has) + " workers have a place";
+  }
+  std::string text =
+      "it runs with " + std::to_string(has) + " of up to " + std::to_string(wanted) + " workers";
+  if (done > 0) return text + ", and grows no more because some have finished";
+  const auto why = control.engine().Explain(job.id, control.NowMs());
+  if (!why || why->workers == 0) return text;
+  PutExplanation(control, *why, node);
+  return text + "; for more, " + engine::Sentence(control.engine().cluster(), *why);
+}
+
+}  // namespace
+
+DocNode WhyView(Controller& control, const JobRecord& job) {
+  DocNode node = MapNode();
+  const Phase phase = PhaseOf(job);
+  Put(node, "id", TextNode(std::to_string(job.id)));
+  Put(node, "name", TextNode(job.name()));
+  Put(node, "phase", TextNode(Name(phase)));
+  std::string sentence;
+  if (job.ending) {
+    sentence = "it has ended: " + EndText(job);
+  } else if (phase == Phase::kRunning || phase == Phase::kStarting) {
+    sentence = RunningText(control, job, node);
+  } else {
+    sentence = BarText(control, job);
+    if (sentence.empty()) {
+      const auto why = control.engine().Explain(job.id, control.NowMs());
+      if (why) {
+        sentence = engine::Sentence(control.engine().cluster(), *why);
+        PutExplanation(control, *why, node);
+      }
+    }
+  }
+  Put(node, "sentence", TextNode(sentence));
+  PutPoolMarks(control, node);
+  DocNode history = ListNode();
+  for (const auto& one : job.preemptions) {
+    history.children.push_back(PreemptionView(control.state(), one));
+  }
+  Put(node, "preemptions", std::move(history));
+  return node;
+}
+
+}  // namespace muster::control
