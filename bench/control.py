@@ -1,4 +1,5 @@
 """The suite `control`: a real musterd of the release build, real processes, and Slurm beside it in the same run."""
+import datetime
 import json
 import os
 import pathlib
@@ -28,6 +29,11 @@ FIGURES = {
     "kill_storm": [f"control.kill_storm.{k}" for k in
                    ("kills", "jobs", "lost", "doubled", "double_booked", "wrong_exits", "ran_across_a_kill")],
 }
+
+
+def wall_ms(text):
+    """Of an RFC 3339 time."""
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1e3
 
 
 def machine():
@@ -133,7 +139,7 @@ def latency(report, folder):
             begun = time.time()
             job = daemon.submit(NO_OP, connection=link)
             got = daemon.wait(job)
-            samples.append(max(0.0, got["status"]["started_at_ms"] - begun * 1e3))
+            samples.append(max(0.0, wall_ms(got["status"]["started_at"]) - begun * 1e3))
     finally:
         daemon.stop()
     syncs = fsync_ms(folder)

@@ -30,7 +30,7 @@ std::string Mark(const Json& item) {
 int Nodes(Session& session) {
   return session.Show(session.client().Get("nodes"), [](const Json& got) {
     std::vector<std::vector<std::string>> rows;
-    for (const auto& node : got) {
+    for (const auto& node : got.at("nodes")) {
       std::string types;
       for (const auto& [type, count] : node.at("gpus").items()) {
         types += (types.empty() ? "" : ", ") + count.dump() + " " + type;
@@ -48,14 +48,14 @@ int Nodes(Session& session) {
 int MarkNode(Session& session, const std::string& node, const std::string& verb) {
   const auto answer = session.client().Post("nodes/" + node + ":" + verb, {}, "");
   return session.Show(answer, [](const Json& got) {
-    std::cout << "node " << got.value("node", "") << ": " << got.value("state", "") << '\n';
+    std::cout << "node " << got.value("id", "") << ": " << got.value("phase", "") << '\n';
   });
 }
 
 int Gpus(Session& session) {
   return session.Show(session.client().Get("gpus"), [](const Json& got) {
     std::vector<std::vector<std::string>> rows;
-    for (const auto& gpu : got) {
+    for (const auto& gpu : got.at("gpus")) {
       std::string jobs, users;
       for (const auto& job : gpu.at("jobs")) {
         jobs += (jobs.empty() ? "" : ", ") + job.value("id", "") + " " + job.value("name", "");
@@ -72,7 +72,7 @@ int Gpus(Session& session) {
 int Queues(Session& session) {
   return session.Show(session.client().Get("queues"), [](const Json& got) {
     std::vector<std::vector<std::string>> rows;
-    for (const auto& queue : got) {
+    for (const auto& queue : got.at("queues")) {
       rows.push_back({queue.value("name", ""), Number(queue.at("gpu_quota")),
                       Number(queue.at("gpu_limit")), Number(queue.at("gpus_held")),
                       Number(queue.at("gpu_fair_share")), Number(queue.at("jobs_running")),

@@ -69,7 +69,7 @@ int Print(Session& session, const Page& page, bool follow) {
   document["events"] = page.events;
   return session.Show(document.dump(2), [](const nlohmann::json& got) {
     for (const auto& event : got.at("events")) {
-      std::cout << Clock(event.value("at_ms", std::int64_t{0})) << "  "
+      std::cout << Clock(TimeMs(event, "at")) << "  "
                 << fmt::format("{:<17}", event.value("kind", "")) << ' ' << event.at("facts").dump()
                 << '\n';
     }

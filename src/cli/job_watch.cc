@@ -43,14 +43,15 @@ std::vector<std::string> Row(const Json& job, bool wide) {
   std::string workers = std::to_string(status.value("workers_running", 0)) + "/";
   const int least = status.value("workers_min", 0), most = status.value("workers_max", 0);
   workers += least == most ? std::to_string(most) : fmt::format("{}..{}", least, most);
-  const auto created = job.value("created_at_ms", std::int64_t{0});
+  const auto created = TimeMs(job, "created_at");
   std::string note;
   if (status.contains("termination")) {
     note = status.at("termination").value("reason", "");
   } else if (status.contains("preemption") && status.value("phase", "") == "paused") {
     note = ForWhom(status.at("preemption"));
   } else {
-    note = status.value("note", "");
+    const auto reasons = status.value("reasons", Json::array());
+    if (!reasons.empty()) note = reasons.at(0).get<std::string>();
   }
   std::vector<std::string> row = {job.value("id", ""),
                                   job.value("name", ""),
@@ -134,19 +135,19 @@ int DescribeJob(Session& session, const std::string& job) {
                                 status.value("failed", 0), status.value("cancelled", 0)));
       return;
     }
-    line("submitted", Clock(got.value("created_at_ms", std::int64_t{0})));
-    if (status.contains("started_at_ms")) {
-      line("started", Clock(status.value("started_at_ms", std::int64_t{0})));
+    line("submitted", Clock(TimeMs(got, "created_at")));
+    if (status.contains("started_at")) {
+      line("started", Clock(TimeMs(status, "started_at")));
     }
     line("ran", Ago(status.value("ran_ms", std::int64_t{0})));
     line("restarts", std::to_string(status.value("restarts", 0)));
     if (status.contains("termination")) {
-      line("ended", Clock(status.at("termination").value("at_ms", std::int64_t{0})) + ": " +
+      line("ended", Clock(TimeMs(status.at("termination"), "at")) + ": " +
                         status.at("termination").value("reason", ""));
     }
     for (const auto& one : status.value("preemptions", Json::array())) {
       line(one.value("what", "").c_str(),
-           Clock(one.value("at_ms", std::int64_t{0})) + " by rule " + one.value("rule", "") +
+           Clock(TimeMs(one, "at")) + " by rule " + one.value("rule", "") +
                (one.contains("for_job")
                     ? " for job " + Number(one.at("for_job")) + " (" + one.value("for_user", "") +
                           "'s " + one.value("for_name", "") + ")"
@@ -218,7 +219,7 @@ int Why(Session& session, const std::string& job) {
                 << change.get<std::string>() << '\n';
     }
     for (const auto& one : got.value("preemptions", Json::array())) {
-      std::cout << "  history    " << Clock(one.value("at_ms", std::int64_t{0})) << " "
+      std::cout << "  history    " << Clock(TimeMs(one, "at")) << " "
                 << one.value("what", "") << " by rule " << one.value("rule", "");
       if (one.contains("for_name")) {
         std::cout << " for " << one.value("for_user", "") << "'s " << one.value("for_name", "");

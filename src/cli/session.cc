@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/units.h"
 #include "model/document.h"
 #include "model/document_writer.h"
 
@@ -23,7 +24,8 @@ namespace {
 // The list inside an answer, for formats that print one thing a line.
 const nlohmann::json& Items(const nlohmann::json& answer) {
   if (answer.is_object()) {
-    for (const char* key : {"jobs", "events"}) {
+    for (const char* key : {"jobs", "events", "nodes", "gpus", "queues", "pools", "levels", "decisions", "usage",
+                            "audit", "users", "tokens", "workers", "checkpoints"}) {
       const auto found = answer.find(key);
       if (found != answer.end() && found->is_array()) return *found;
     }
@@ -120,5 +122,9 @@ std::string Clock(std::int64_t wall_ms) {
 }
 
 std::int64_t WallMs() { return SystemClock().WallMs(); }
+
+std::int64_t TimeMs(const nlohmann::json& object, const char* key) {
+  return ParseTimeMs(object.value(key, "")).value_or(0);
+}
 
 }  // namespace muster::cli

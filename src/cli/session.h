@@ -49,5 +49,7 @@ void PrintTable(const std::vector<std::string>& head,
 std::string Ago(std::int64_t ms);         // "3 min"
 std::string Clock(std::int64_t wall_ms);  // local time: "14:03:07"
 std::int64_t WallMs();
+// The time under this key, since the Unix epoch; 0: there is none.
+std::int64_t TimeMs(const nlohmann::json& object, const char* key);
 
 }  // namespace muster::cli

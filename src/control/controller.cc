@@ -244,7 +244,7 @@ Result<void> Controller::Commit() {
   auto written = ports_.store.Append(batch_, history_, audits_);
   if (!written) return written;
   if (ports_.mark != nullptr) ports_.mark->Write({state_.revision(), state_.next_job()});
-  if (ports_.written) ports_.written(batch_);
+  if (ports_.written) ports_.written(*this, batch_);
   batch_.clear();
   history_.clear();
   audits_.clear();

@@ -73,7 +73,7 @@ class Controller {
     std::vector<pools::Pool*> pools;
     state::MarkFile* mark = nullptr;  // none: a journal whose end is missing is not noticed
     // Told of everything that has been written, in order.
-    std::function<void(std::span<const state::Record>)> written = {};
+    std::function<void(const Controller&, std::span<const state::Record>)> written = {};
   };
   Controller(Ports ports, Settings settings);
   ~Controller();

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -18,6 +19,7 @@
 #include "base/files.h"
 #include "control/controller.h"
 #include "control/service.h"
+#include "model/fields.h"
 #include "model/spec_codec.h"
 #include "model/vocabulary.h"
 #include "net/http_server.h"
@@ -40,6 +42,10 @@ struct Options {
   std::string socket;
   std::string config;
   std::string run;
+  std::string listen;
+  std::string tls_certificate;
+  std::string tls_key;
+  std::vector<std::string> host_names;
   std::int64_t virtual_gpus = 0;
   std::int64_t ready_fd = -1;
 };
@@ -197,6 +203,33 @@ int Repair(const Options& options) {
   return 0;
 }
 
+// "ADDRESS:PORT", "[::1]:PORT" or a port of this machine alone.
+Result<void> ReadListen(const Options& options, muster::net::ServerOptions& listen) {
+  listen.host_names = options.host_names;
+  if (options.tls_certificate.empty() != options.tls_key.empty()) {
+    return muster::Fail(ErrorCode::kUsage, "--tls-cert and --tls-key go together");
+  }
+  if (!options.tls_certificate.empty()) {
+    listen.tls = muster::net::TlsFiles{options.tls_certificate, options.tls_key};
+  }
+  if (options.listen.empty()) return {};
+  const auto colon = options.listen.rfind(':');
+  muster::net::TcpAddress address;
+  if (colon != std::string::npos) address.address = options.listen.substr(0, colon);
+  if (address.address.starts_with('[') && address.address.ends_with(']')) {
+    address.address = address.address.substr(1, address.address.size() - 2);
+  }
+  const auto port = options.listen.substr(colon == std::string::npos ? 0 : colon + 1);
+  const auto number = muster::model::ParseWhole(port);
+  if (!number || *number < 0 || *number > 65535) {
+    return muster::Fail(ErrorCode::kUsage, "--listen: \"" + options.listen + "\" is no address",
+                        "write it like 0.0.0.0:7400 or 127.0.0.1:7400");
+  }
+  address.port = static_cast<std::uint16_t>(*number);
+  listen.tcp = address;
+  return {};
+}
+
 int Serve(const Options& options) {
   ::signal(SIGCHLD, SIG_IGN);  // shims are not waited for: their records tell
   ::signal(SIGPIPE, SIG_IGN);
@@ -213,7 +246,11 @@ int Serve(const Options& options) {
   auto pools = OpenPools(config->cluster, options, clock);
   if (!pools) return Refuse(pools.error());
   muster::state::MarkFile mark(MarkPath(options));
+  std::atomic<muster::api::Api*> watching = nullptr;
   muster::control::Controller::Ports ports{clock, **store, {}, &mark};
+  ports.written = [&watching](const auto& control, auto records) {
+    if (auto* api = watching.load()) api->Written(control, records);
+  };
   for (const auto& pool : pools->all) ports.pools.push_back(pool.get());
   muster::control::Settings settings;
   settings.version = MUSTER_VERSION;
@@ -229,21 +266,30 @@ int Serve(const Options& options) {
     }
   }
   muster::control::Service service(controller, clock, pools->doorbells, Say);
-  muster::api::Api api(service, MUSTER_VERSION);
+  auto made = muster::api::Api::Make(service, clock, MUSTER_VERSION);
+  if (!made) return Refuse(made.error());
+  auto& api = **made;
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(options.socket).parent_path(), error);
   muster::net::ServerOptions listen;
   listen.unix_path = options.socket;
   // Who is not root runs every worker as itself, so nobody else may ask for one.
   listen.unix_mode = ::geteuid() == 0 ? 0666 : 0600;
+  if (auto reads = ReadListen(options, listen); !reads) return Refuse(reads.error());
+  listen.body_limit = [&api](const std::string& method, const std::string& path) {
+    return api.BodyLimit(method, path);
+  };
   // Requests that come before the API knows its server wait for it.
   auto server = muster::net::HttpServer::Start(listen, [&api](auto request, auto exchange) {
     api.Handle(std::move(request), std::move(exchange));
   });
   if (!server) return Refuse(server.error());
   api.Attach(**server);
+  watching = &api;
   Say("ready: state in " + options.state + ", journal in " + (*store)->Describe() +
-      ", listening on " + options.socket);
+      ", listening on " + options.socket +
+      (listen.tcp ? " and " + listen.tcp->address + ":" + std::to_string((*server)->tcp_port())
+                  : ""));
   if (options.ready_fd >= 0) {
     const int ready = static_cast<int>(options.ready_fd);
     if (::write(ready, "\n", 1) != 1) Say("whoever waits for the start has gone");
@@ -252,6 +298,9 @@ int Serve(const Options& options) {
   int number = 0;
   do {
     ::sigwait(&wanted, &number);
+    if (number != SIGHUP || !listen.tls) continue;
+    const auto reloaded = (*server)->ReloadTls();
+    Say(reloaded ? "the certificate was read again" : Describe(reloaded.error()));
   } while (number == SIGHUP);
   Say("stopping; jobs that run go on");
   service.Stop();  // its work may still use the server
@@ -270,6 +319,12 @@ int main(int argc, char** argv) {
                  "keep the journal in PostgreSQL: postgresql://user@host/database (a password is "
                  "best kept in ~/.pgpass)");
   app.add_option("--socket", options.socket, "Unix socket to listen on");
+  app.add_option("--listen", options.listen,
+                 "also listen on ADDRESS:PORT; beyond this machine with TLS only");
+  app.add_option("--tls-cert", options.tls_certificate, "certificate chain, PEM; read again on HUP");
+  app.add_option("--tls-key", options.tls_key, "its key, PEM");
+  app.add_option("--host-name", options.host_names,
+                 "a name that clients know this machine by; others are refused where one is given");
   app.add_option("--run", options.run,
                  "folder for locks and sockets of running workers, in memory");
   app.add_option("--config", options.config, "cluster file with pools, topology and queues");

@@ -250,7 +250,7 @@ class Sharing(Case):
         self.path("go").touch()
         self.assertEqual(self.daemon.wait(big)["status"]["termination"]["exit"]["exit_code"], 5)
         self.daemon.wait(small, ("running",))
-        held = [gpu["jobs"] for gpu in self.daemon.call("GET", "gpus") if gpu["jobs"]]
+        held = [gpu["jobs"] for gpu in self.daemon.call("GET", "gpus")["gpus"] if gpu["jobs"]]
         self.assertEqual([[one["id"] for one in jobs] for jobs in held], [[small], [small]])
 
     def test_a_running_job_is_scaled_down(self):
@@ -305,7 +305,7 @@ class Explained(Case):
         self.assertNotIn("quota", str(self.why(one)["would_start_it"]))
 
     def test_a_cordoned_node_is_named_and_how_it_comes_back(self):
-        node = self.daemon.call("GET", "nodes")[0]["name"]
+        node = self.daemon.call("GET", "nodes")["nodes"][0]["name"]
         for mark, word in (("cordon", "cordoned"), ("drain", "draining")):
             self.daemon.call("POST", f"nodes/{node}:{mark}")
             one = self.daemon.submit(job("true"))
@@ -317,7 +317,7 @@ class Explained(Case):
             self.assertEqual(self.daemon.wait(one)["status"]["phase"], "succeeded")
 
     def test_a_job_that_a_drain_paused_is_not_said_to_have_left_for_somebody(self):
-        node = self.daemon.call("GET", "nodes")[0]["name"]
+        node = self.daemon.call("GET", "nodes")["nodes"][0]["name"]
         one = self.daemon.submit(job(self.work))
         self.daemon.wait(one, phases=("running",))
         self.daemon.call("POST", f"nodes/{node}:drain")
@@ -353,7 +353,7 @@ class Explained(Case):
         self.assertTrue(self.daemon.call("GET", f"jobs/{held}")["status"]["virtual"])
         self.assertTrue(self.why(held)["virtual"])
         self.assertIn("is held virtual:", self.daemon.muster("why", str(held)).stdout)
-        self.assertTrue(all(queue["virtual"] for queue in self.daemon.call("GET", "queues")))
+        self.assertTrue(all(queue["virtual"] for queue in self.daemon.call("GET", "queues")["queues"]))
         self.assertIn("virtual", self.daemon.muster("queue", "list").stdout)
 
     def test_ps_says_in_a_few_words_why_a_job_does_not_run(self):
@@ -422,7 +422,7 @@ class Faults(Case):
             table.rmdir()
 
     def test_a_drained_node_starts_nothing(self):
-        node = self.daemon.call("GET", "nodes")[0]["name"]
+        node = self.daemon.call("GET", "nodes")["nodes"][0]["name"]
         self.daemon.call("POST", f"nodes/{node}:cordon")
         one = self.daemon.submit(job("true"))
         self.assertEqual(self.phase(one), "waiting")

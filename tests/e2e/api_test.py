@@ -1,0 +1,316 @@
+#!/usr/bin/env python3
+"""api_test.py BUILD: the API against its OpenAPI document, in both directions, and who may do what, call by call.
+
+Every documented call is made against a real musterd and its answer checked against the schema of that status; what is not
+documented must not answer. The same calls are then made as every kind of caller.
+"""
+import http.client
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import jsonschema
+
+import e2e_test
+from daemon import Refused
+from e2e_test import Case, job
+
+QUEUES = {"queues": [{"name": "open"},
+                     {"name": "vision", "quota": {"gpus": 2}, "members": {"user:lea": "queue-admin", "user:ana": "user",
+                                                                          "user:vic": "viewer"}},
+                     {"name": "vision/detection"}]}
+SOCKETS = {"attachJob", "execJob", "forwardPort"}
+
+
+class Documented(Case):
+    def setUp(self):
+        super().setUp()
+        self.document = self.daemon.call("GET", "openapi.json")
+        self.operations = {}
+        for path, item in self.document["paths"].items():
+            for method, operation in item.items():
+                if method in ("get", "post", "put", "patch", "delete"):
+                    self.operations[operation["operationId"]] = (method.upper(), path, operation)
+        self.daemon.call("POST", "queues", QUEUES)
+        self.daemon.call("PUT", "users/eva", {"role": "viewer", "groups": ["staff"]})
+
+    def raw(self, method, path, body=None, headers=None):
+        link = self.daemon.connect()
+        link.request(method, "/api/v1/" + path, body if body is None or isinstance(body, (str, bytes)) else json.dumps(body),
+                     headers or {})
+        answer = link.getresponse()
+        data = answer.read()
+        link.close()
+        return answer, data
+
+    def check(self, name, path, body=None, headers=None, status=None):
+        """Makes the call and holds its answer against the document."""
+        method, _, operation = self.operations[name]
+        answer, data = self.raw(method, path, body, headers)
+        responses = operation["responses"]
+        said = responses.get(str(answer.status)) or responses["default"]
+        if status is not None:
+            self.assertEqual(answer.status, status, f"{name}: {data[:500]}")
+        elif answer.status >= 400:
+            self.fail(f"{name}: {answer.status} {data[:500]}")
+        while "$ref" in said:
+            said = self.follow(said["$ref"])
+        kind = answer.headers.get_content_type()
+        self.assertIn(kind, said.get("content", {kind: {}}), f"{name} answers with {kind}")
+        schema = said.get("content", {}).get(kind, {}).get("schema")
+        value = json.loads(data) if kind.endswith("json") else data
+        if schema:
+            jsonschema.Draft202012Validator({**schema, "components": self.document["components"]}).validate(value)
+        for header in said.get("headers", {}):
+            self.assertIsNotNone(answer.headers.get(header), f"{name} has no header {header}")
+        self.called.add(name)
+        return value
+
+    def follow(self, reference):
+        at = self.document
+        for word in reference.lstrip("#/").split("/"):
+            at = at[word]
+        return at
+
+    def test_every_documented_call_answers_as_documented(self):
+        self.called = set(SOCKETS)
+        made = self.check("submitJobs", "jobs", job("echo hi; sleep 600", name="one", queue="open", labels={"a": "b"}))
+        one = made["jobs"][0]["id"]
+        self.daemon.wait(one, ("running",))
+        self.check("submitJobs", "jobs?dry_run=1", job("true", queue="open"), status=200)
+        array = self.check("submitJobs", "jobs", {"jobs": [job("true", name="arr", array="0-3", queue="open")]})["jobs"][0]["id"]
+        self.check("submitJobs", "jobs", "name: [", status=422)
+        self.check("listJobs", "jobs?all=1&limit=2")
+        self.check("listJobs", "jobs?filter=phase=running&sort=-priority&queue=open&user=root")
+        self.check("listJobs", "jobs?limit=0", status=400)
+        self.assertEqual(self.check("getJob", f"jobs/{one}")["labels"], {"a": "b"})
+        self.check("getJob", f"jobs/{array}")
+        self.check("getJob", "jobs/nothing", status=404)
+        self.check("explainJob", f"jobs/{one}/explain")
+        self.check("listWorkers", f"jobs/{one}/workers")
+        self.check("listJobEvents", f"jobs/{one}/events")
+        self.assertTrue(self.check("listJobDecisions", f"jobs/{one}/decisions")["decisions"])
+        self.check("listCheckpoints", f"jobs/{one}/checkpoints")
+        self.check("readLogs", f"jobs/{one}/logs")
+        self.check("planJob", "plan", job("true", queue="open"))
+        self.check("editJob", f"jobs/{one}", {"priority": "high"})
+        for verb in ("priority?value=60", "scale?min=1&max=1", "checkpoint", "suspend"):
+            name = {"priority": "prioritizeJob"}.get(verb.split("?")[0], verb.split("?")[0] + "Job")
+            self.check(name, f"jobs/{one}:{verb.replace('?', '?dry_run=1&') if '?' in verb else verb + '?dry_run=1'}")
+            self.check(name, f"jobs/{one}:{verb}")
+        self.until(lambda: self.phase(one) == "suspended")
+        self.check("resumeJob", f"jobs/{one}:resume")
+        self.daemon.wait(one, ("running",))
+        self.check("requeueJob", f"jobs/{one}:requeue")
+        held = self.check("submitJobs", "jobs?held=1", job("true", queue="open"))["jobs"][0]["id"]
+        self.check("holdJob", f"jobs/{held}:hold")
+        self.check("releaseJob", f"jobs/{held}:release")
+        self.check("cancelJob", f"jobs/{one}:cancel")
+        self.check("cancelJob", "jobs/9999:cancel", status=404)
+        node = self.check("listNodes", "nodes")["nodes"][0]["name"]
+        self.check("getNode", f"nodes/{node}")
+        for verb in ("cordon", "drain", "uncordon"):
+            self.check(verb + "Node", f"nodes/{node}:{verb}")
+        self.check("listGpus", "gpus")
+        self.check("listPools", "pools")
+        self.check("getTopology", "topology")
+        self.check("listQueues", "queues")
+        self.check("applyQueues", "queues", QUEUES)
+        self.check("getQueue", "queues/vision/detection")
+        self.check("putQueue", "queues/open", {"queues": [{"name": "open", "weight": 2}]})
+        self.check("putQueue", "queues/open", {"queues": [{"name": "open"}]}, {"If-Match": '"old"'}, status=412)
+        self.check("deleteQueue", "queues/vision/detection")
+        self.check("listDecisions", "decisions")
+        for by in ("user", "queue", "job"):
+            self.check("getUsage", f"usage?by={by}")
+        self.check("watchEvents", "events?limit=5")
+        self.check("listAudit", "audit")
+        self.check("listUsers", "users")
+        self.check("putUser", "users/max", {"role": "user"})
+        self.check("deleteUser", "users/max")
+        token = self.check("createToken", "tokens", {"name": "laptop"})
+        self.check("listTokens", "tokens")
+        self.check("revokeToken", f"tokens/{token['id']}")
+        for name, path in (("whoAmI", "whoami"), ("exportSnapshot", "snapshot"), ("getHealth", "health"), ("getReady", "ready"),
+                           ("getVersion", "version"), ("getOpenApi", "openapi.json"), ("getMetrics", "metrics")):
+            self.check(name, path)
+        self.assertEqual(set(self.operations) - self.called, set(), "documented and not called here")
+
+    def test_nothing_undocumented_answers(self):
+        for method, path, status in (("GET", "nothing", 404), ("GET", "jobs/1/secrets", 404), ("POST", "jobs/1:explode", 404),
+                                     ("DELETE", "jobs", 405), ("PUT", "nodes", 405), ("GET", "jobs?colour=red", 400),
+                                     ("GET", "../metrics", 404), ("GET", "", 404)):
+            answer, data = self.raw(method, path)
+            self.assertEqual(answer.status, status, f"{method} {path}: {data[:200]}")
+            self.assertEqual(answer.headers.get_content_type(), "application/problem+json")
+
+    def test_a_page_ends_where_the_next_begins_and_a_watch_goes_on_without_a_gap(self):
+        self.daemon.call("POST", "nodes/" + self.daemon.call("GET", "nodes")["nodes"][0]["name"] + ":cordon")
+        ids = [self.daemon.submit(job("true", name=f"n{i}", queue="open")) for i in range(7)]
+        seen, cursor = [], ""
+        while True:
+            page = self.daemon.call("GET", "jobs?limit=3&sort=id" + cursor)
+            seen += [one["id"] for one in page["jobs"]]
+            if "next" not in page:
+                break
+            cursor = "&cursor=" + page["next"]
+        self.assertEqual(seen, ids)
+        link = self.daemon.connect()
+        link.request("GET", f"/api/v1/events?watch=1&since={page['revision']}")
+        stream = link.getresponse()
+        late = self.daemon.submit(job("true", name="late", queue="open"))
+        revisions, kinds = [], []
+        while "job-submitted" not in kinds:
+            line = stream.fp.readline().decode().strip()
+            if line.startswith("id: "):
+                revisions.append(int(line[4:]))
+            if line.startswith("event: "):
+                kinds.append(line[7:])
+        self.assertEqual(revisions, list(range(page["revision"] + 1, page["revision"] + 1 + len(revisions))))
+        link.close()
+        again = self.daemon.connect()
+        again.request("GET", "/api/v1/events?watch=1&kinds=job-submitted", headers={"Last-Event-ID": str(page["revision"])})
+        stream = again.getresponse()
+        text = ""
+        while "data:" not in text:
+            text += stream.fp.readline().decode()
+        self.assertIn(f'"job": {late}', text.replace('":', '": ').replace("  ", " "))
+        again.close()
+
+    def test_a_batch_is_taken_as_a_whole(self):
+        with self.assertRaises(Refused) as refusal:
+            self.daemon.call("POST", "jobs", {"jobs": [job("true", name="a", queue="open"), job("true", name="b", queue="nowhere")]})
+        self.assertIn("none was accepted", refusal.exception.body)
+        self.assertEqual(self.daemon.call("GET", "jobs?all=1")["jobs"], [])
+        made = self.daemon.call("POST", "jobs", {"jobs": [job("true", name="first", queue="open"),
+                                                          job("true", name="second", queue="open", after=["first:ok"])]})
+        self.assertEqual(self.daemon.wait(made["jobs"][1]["id"])["status"]["phase"], "succeeded")
+
+    def test_every_change_is_in_the_audit_trail(self):
+        one = self.daemon.submit(job("sleep 600", name="secret", queue="open", env={"PASSWORD": "hunter2"}))
+        self.daemon.call("POST", f"jobs/{one}:priority?value=60")
+        self.daemon.call("POST", f"jobs/{one}:cancel?dry_run=1")
+        rows = self.daemon.call("GET", f"audit?object=job%20{one}")["audit"]
+        self.assertEqual([row["operation"] for row in rows], ["prioritizeJob", "submitJobs"])
+        self.assertEqual((rows[0]["before"]["priority"], rows[0]["after"]["priority"]), (50, 60))
+        self.assertEqual(rows[0]["user"], "root")
+        self.assertNotIn("hunter2", json.dumps(rows))
+
+
+class Rights(Documented):
+    """Callers are made by tokens: each has one user, and the daemon listens on a loopback port as well."""
+
+    def setUp(self):
+        super().setUp()
+        self.daemon.stop()
+        self.daemon.options = (*self.daemon.options, "--listen", "127.0.0.1:0")
+        self.daemon.start()
+        self.port = int(self.daemon.log().rsplit("127.0.0.1:", 1)[1].split()[0])
+        self.tokens = {}
+        for user in ("ana", "lea", "vic", "out"):
+            self.tokens[user] = self.daemon.call("POST", "tokens", {"name": "t", "user": user, "expires": "1h"})["secret"]
+        self.tokens["adm"] = self.daemon.call("POST", "tokens", {"name": "t", "user": "root", "expires": "1h"})["secret"]
+        self.daemon.call("PUT", "users/root", {"role": "admin"})
+        self.daemon.call("PUT", "users/out", {"role": "none"})
+
+    def test_every_documented_call_answers_as_documented(self):
+        pass
+
+    def ask(self, user, method, path, body=None):
+        link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        headers = {"Authorization": "Bearer " + self.tokens[user]} if user else {}
+        link.request(method, "/api/v1/" + path, None if body is None else json.dumps(body), headers)
+        answer = link.getresponse()
+        data = answer.read()
+        link.close()
+        return answer.status, data
+
+    def test_wrong_expired_and_revoked_tokens_are_refused(self):
+        self.assertEqual(self.ask(None, "GET", "jobs")[0], 401)
+        self.tokens["bad"] = self.tokens["ana"][:-1] + ("0" if self.tokens["ana"][-1] != "0" else "1")
+        self.assertEqual(self.ask("bad", "GET", "jobs")[0], 401)
+        self.tokens["junk"] = "junk"
+        self.assertEqual(self.ask("junk", "GET", "jobs")[0], 401)
+        made = self.daemon.call("POST", "tokens", {"name": "short", "user": "ana", "expires": "1ms"})
+        time.sleep(0.01)
+        self.tokens["short"] = made["secret"]
+        self.assertEqual(self.ask("short", "GET", "jobs")[0], 401)
+        made = self.daemon.call("POST", "tokens", {"name": "gone", "user": "ana"})
+        self.tokens["gone"] = made["secret"]
+        self.assertEqual(self.ask("gone", "GET", "jobs")[0], 200)
+        self.daemon.call("DELETE", "tokens/" + made["id"])
+        self.assertEqual(self.ask("gone", "GET", "jobs")[0], 401)
+        journal = b"".join(path.read_bytes() for path in (self.folder / "state").glob("journal.db*"))
+        for secret in self.tokens.values():
+            self.assertNotIn(secret.split("_")[-1].encode(), journal)
+
+    def test_who_may_do_what(self):
+        one = self.daemon.call  # as root
+        mine = json.loads(self.ask("ana", "POST", "jobs", {**job("sleep 600", name="mine", queue="vision"), "gpus": 0})[1])["jobs"][0]["id"]
+        node = one("GET", "nodes")["nodes"][0]["name"]
+        file = {"queues": [{"name": "vision/new"}]}
+        matrix = [
+            # method, path, body, and the status for: nobody at all, out (shut out), vic (viewer), ana (user), lea (queue admin), adm
+            ("GET", "jobs", None, (401, 403, 200, 200, 200, 200)),
+            ("GET", f"jobs/{mine}", None, (401, 403, 200, 200, 200, 200)),
+            ("GET", f"jobs/{mine}/explain", None, (401, 403, 200, 200, 200, 200)),
+            ("GET", f"jobs/{mine}/logs", None, (401, 403, 403, 200, 200, 200)),
+            ("POST", f"jobs/{mine}:priority?value=55&dry_run=1", None, (401, 403, 403, 200, 200, 200)),
+            ("POST", f"jobs/{mine}:cancel?dry_run=1", None, (401, 403, 403, 200, 200, 200)),
+            ("PATCH", f"jobs/{mine}?dry_run=1", {"priority": 60}, (401, 403, 403, 200, 200, 200)),
+            ("POST", "jobs?dry_run=1", job("true", queue="vision"), (401, 403, 403, 200, 200, 200)),
+            ("POST", "plan", job("true", queue="vision"), (401, 403, 403, 200, 200, 200)),
+            ("GET", "nodes", None, (401, 403, 200, 200, 200, 200)),
+            ("GET", "gpus", None, (401, 403, 200, 200, 200, 200)),
+            ("GET", "queues", None, (401, 403, 200, 200, 200, 200)),
+            ("GET", "events", None, (401, 403, 200, 200, 200, 200)),
+            ("GET", "decisions", None, (401, 403, 200, 200, 200, 200)),
+            ("GET", "usage", None, (401, 403, 200, 200, 200, 200)),
+            ("GET", "metrics", None, (401, 403, 200, 200, 200, 200)),
+            ("POST", "queues?dry_run=1", file, (401, 403, 403, 403, 200, 200)),
+            ("POST", "queues?dry_run=1", {"queues": [{"name": "vision"}]}, (401, 403, 403, 403, 403, 200)),
+            ("DELETE", "queues/vision/detection?dry_run=1", None, (401, 403, 403, 403, 200, 200)),
+            ("GET", "audit", None, (401, 403, 403, 403, 200, 200)),
+            ("POST", f"nodes/{node}:cordon?dry_run=1", None, (401, 403, 403, 403, 403, 200)),
+            ("GET", "users", None, (401, 403, 403, 403, 403, 200)),
+            ("PUT", "users/eve", {"role": "admin"}, (401, 403, 403, 403, 403, 200)),
+            ("DELETE", "users/eve", None, (401, 403, 403, 403, 403, 200)),
+            ("GET", "snapshot", None, (401, 403, 403, 403, 403, 200)),
+            ("GET", "tokens", None, (401, 403, 200, 200, 200, 200)),
+            ("POST", "tokens", {"name": "x", "user": "root"}, (401, 403, 403, 403, 403, 201)),
+            ("GET", "whoami", None, (401, 200, 200, 200, 200, 200)),
+        ]
+        for method, path, body, wanted in matrix:
+            got = tuple(self.ask(user, method, path, body)[0] for user in (None, "out", "vic", "ana", "lea", "adm"))
+            self.assertEqual(got, wanted, f"{method} {path}")
+
+    def test_what_may_not_be_seen_is_not_there(self):
+        hidden = json.loads(self.ask("ana", "POST", "jobs", {**job("sleep 600", name="hidden", queue="vision"), "gpus": 1})[1])
+        hidden = hidden["jobs"][0]["id"]
+        self.daemon.wait(hidden, ("running",))
+        self.tokens["eve"] = self.daemon.call("POST", "tokens", {"name": "t", "user": "eve"})["secret"]
+        self.assertEqual(self.ask("eve", "GET", f"jobs/{hidden}")[0], 404)
+        self.assertEqual(self.ask("eve", "POST", f"jobs/{hidden}:cancel")[0], 404)
+        for path in ("jobs?all=1", "gpus", "events?limit=1000", "decisions", "usage", "queues"):
+            status, data = self.ask("eve", "GET", path)
+            self.assertEqual(status, 200)
+            self.assertNotIn(b"hidden", data, path)
+            self.assertNotIn(b'"ana"', data, path)
+
+    def test_a_token_gives_no_more_than_its_cap(self):
+        self.tokens["cap"] = self.daemon.call("POST", "tokens", {"name": "t", "user": "root", "role": "viewer"})["secret"]
+        self.assertEqual(self.ask("cap", "GET", "jobs")[0], 200)
+        self.assertEqual(self.ask("cap", "POST", "jobs", job("true", queue="open"))[0], 403)
+        self.assertEqual(self.ask("cap", "GET", "users")[0], 403)
+        status, data = self.ask("cap", "POST", "tokens", {"name": "more"})
+        self.assertEqual(status, 403, data)
+
+
+if __name__ == "__main__":
+    e2e_test.BUILD = str(pathlib.Path(sys.argv.pop(1)).resolve())
+    unittest.main(verbosity=2)
