@@ -103,8 +103,7 @@ Result<std::unique_ptr<Api>> Api::Make(control::Service& service, Clock& clock,
                                        std::string version) {
   auto router = Router::Make(OpenApiText());
   if (!router) return tl::unexpected(router.error());
-  auto impl =
-      std::make_unique<Impl>(service, clock, std::move(*router), std::move(version));
+  auto impl = std::make_unique<Impl>(service, clock, std::move(*router), std::move(version));
   impl->handlers = Handlers();
   impl->handlers["watchEvents"] = [i = impl.get()](Desk&, const Call& c) { i->watch.Events(c); };
   impl->handlers["getOpenApi"] = [i = impl.get()](Desk& desk, const Call& call) {
@@ -159,7 +158,13 @@ void Api::Handle(net::Request request, std::shared_ptr<net::Exchange> exchange) 
     return ReplyError(*call.exchange, {ErrorCode::kUnavailable, "still starting", "try again"});
   }
   ++impl_->requests[call.operation().id];
-  impl_->handlers.at(call.operation().id)(impl_->desk, call);
+  const auto& handler = impl_->handlers.at(call.operation().id);
+  if (call.request->body.empty()) return handler(impl_->desk, call);
+  // A body is looked at only when its sender may make the call at all.
+  impl_->desk.Begin(call, [this, call, &handler](Controller&, const Access&) -> Result<void> {
+    impl_->desk.server->Post([this, call, &handler] { handler(impl_->desk, call); });
+    return {};
+  });
 }
 
 }  // namespace muster::api

@@ -108,7 +108,9 @@ void MarkNode(Desk& desk, const Call& call) {
     if (!done) return tl::unexpected(done.error());
     auto made = Acted(name, "node " + name, "", std::move(before), text(), call.dry_run());
     Put(made.answer.node, "phase",
-        TextNode(verb == "uncordon" ? "ready" : verb == "drain" ? "draining" : "cordoned"));
+        TextNode(verb == "uncordon" ? "ready"
+                 : verb == "drain"  ? "draining"
+                                    : "cordoned"));
     return made;
   });
 }
@@ -140,30 +142,32 @@ void ListQueues(Desk& desk, const Call& call) {
 void ApplyQueues(Desk& desk, const Call& call) {
   auto queues = DecodeQueueFile(call.request->body);
   if (!queues) return ReplyError(*call.exchange, queues.error());
-  desk.Change(call, 200, [call, queues = std::move(*queues)](
-                             Controller& control, const Access& access) -> Result<Changed> {
-    DocNode list = ListNode();
-    std::vector<model::Queue> before;
-    for (const auto& queue : queues) {
-      if (auto may = MayApply(control, access, queue); !may) return tl::unexpected(may.error());
-      list.children.push_back(TextNode(queue.name));
-      for (const auto& known : control.state().queues()) {
-        if (known.name == queue.name) before.push_back(known);
-      }
-    }
-    auto done = control.ApplyQueues(queues, {access.caller().user, call.dry_run()});
-    if (!done) return tl::unexpected(done.error());
-    DocNode node = MapNode();
-    Put(node, "applied", std::move(list));
-    const auto text = [](const std::vector<model::Queue>& some) {
-      return some.empty() ? std::string() : model::WriteJson(model::QueuesToNode(some));
-    };
-    return Changed{std::move(node),
-                   "queue " + queues.front().name +
-                       (queues.size() > 1 ? " and " + std::to_string(queues.size() - 1) + " others"
-                                          : ""),
-                   queues.front().name, text(before), text(queues)};
-  });
+  desk.Change(
+      call, 200,
+      [call, queues = std::move(*queues)](Controller& control,
+                                          const Access& access) -> Result<Changed> {
+        DocNode list = ListNode();
+        std::vector<model::Queue> before;
+        for (const auto& queue : queues) {
+          if (auto may = MayApply(control, access, queue); !may) return tl::unexpected(may.error());
+          list.children.push_back(TextNode(queue.name));
+          for (const auto& known : control.state().queues()) {
+            if (known.name == queue.name) before.push_back(known);
+          }
+        }
+        auto done = control.ApplyQueues(queues, {access.caller().user, call.dry_run()});
+        if (!done) return tl::unexpected(done.error());
+        DocNode node = MapNode();
+        Put(node, "applied", std::move(list));
+        const auto text = [](const std::vector<model::Queue>& some) {
+          return some.empty() ? std::string() : model::WriteJson(model::QueuesToNode(some));
+        };
+        return Changed{
+            std::move(node),
+            "queue " + queues.front().name +
+                (queues.size() > 1 ? " and " + std::to_string(queues.size() - 1) + " others" : ""),
+            queues.front().name, text(before), text(queues)};
+      });
 }
 
 void GetQueue(Desk& desk, const Call& call) {
@@ -182,27 +186,28 @@ void PutQueue(Desk& desk, const Call& call) {
                       {ErrorCode::kInvalid, "the file is not about queue " + call.Path("queue"),
                        "it has one queue, of that name"});
   }
-  desk.Change(call, 200, [call, queues = std::move(*queues)](
-                             Controller& control, const Access& access) -> Result<Changed> {
-    if (auto may = MayApply(control, access, queues.front()); !may) {
-      return tl::unexpected(may.error());
-    }
-    std::string before;
-    if (auto known = QueueNamed(control, access, queues.front().name)) {
-      if (auto same = CheckMatch(call, TagOfQueue(**known)); !same) {
-        return tl::unexpected(same.error());
-      }
-      before = FileOf(**known);
-    }
-    auto done = control.ApplyQueues(queues, {access.caller().user, call.dry_run()});
-    if (!done) return tl::unexpected(done.error());
-    const auto& name = queues.front().name;
-    auto now = QueueNamed(control, access, name);
-    // Queues are built into the cluster with the next cycle; shares follow then.
-    const auto& shown = now ? **now : queues.front();
-    return Changed{Answer(control::QueueView(control, shown), TagOfQueue(shown)), "queue " + name,
-                   name, std::move(before), FileOf(queues.front())};
-  });
+  desk.Change(call, 200,
+              [call, queues = std::move(*queues)](Controller& control,
+                                                  const Access& access) -> Result<Changed> {
+                if (auto may = MayApply(control, access, queues.front()); !may) {
+                  return tl::unexpected(may.error());
+                }
+                std::string before;
+                if (auto known = QueueNamed(control, access, queues.front().name)) {
+                  if (auto same = CheckMatch(call, TagOfQueue(**known)); !same) {
+                    return tl::unexpected(same.error());
+                  }
+                  before = FileOf(**known);
+                }
+                auto done = control.ApplyQueues(queues, {access.caller().user, call.dry_run()});
+                if (!done) return tl::unexpected(done.error());
+                const auto& name = queues.front().name;
+                auto now = QueueNamed(control, access, name);
+                // Queues are built into the cluster with the next cycle; shares follow then.
+                const auto& shown = now ? **now : queues.front();
+                return Changed{Answer(control::QueueView(control, shown), TagOfQueue(shown)),
+                               "queue " + name, name, std::move(before), FileOf(queues.front())};
+              });
 }
 
 void DeleteQueue(Desk& desk, const Call& call) {
@@ -234,7 +239,8 @@ void ListDecisions(Desk& desk, const Call& call) {
     auto read = control.store().Read(query, [&](const state::Record& record) -> Result<void> {
       if (record.revision >= before || record.job == 0) return {};
       const auto* job = control.state().Find(record.job);
-      const bool seen = job == nullptr ? access.IsAdmin() : access.Sees(job->user, job->spec->queue);
+      const bool seen =
+          job == nullptr ? access.IsAdmin() : access.Sees(job->user, job->spec->queue);
       if (!seen) return {};
       auto body = model::DecodeEvent(record.body);
       if (!body) return tl::unexpected(body.error());
@@ -261,8 +267,7 @@ void GetUsage(Desk& desk, const Call& call) {
   }
   desk.Read(call, [call, back_ms](Controller& control, const Access& access) -> Result<Answer> {
     const auto by = call.Text("by").empty() ? "user" : call.Text("by");
-    auto view =
-        control::UsageView(control, access, by, back_ms ? control.NowMs() - *back_ms : 0);
+    auto view = control::UsageView(control, access, by, back_ms ? control.NowMs() - *back_ms : 0);
     if (!view) return tl::unexpected(view.error());
     return *std::move(view);
   });

@@ -33,8 +33,7 @@ void Desk::Read(const Call& call, Reading read) {
   });
 }
 
-void Desk::Begin(const Call& call,
-                 std::function<Result<void>(Controller&, const Access&)> begin) {
+void Desk::Begin(const Call& call, std::function<Result<void>(Controller&, const Access&)> begin) {
   service_.Read([call, begin = std::move(begin)](Controller& control) {
     auto access = Admit(control, call);
     auto begun = access ? begin(control, *access) : tl::unexpected(access.error());

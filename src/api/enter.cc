@@ -17,10 +17,10 @@ Result<Place> PlaceOf(Controller& control, const Access& access, const Call& cal
   if (auto may = access.MayAct(*job); !may) return tl::unexpected(may.error());
   const auto w = static_cast<std::uint32_t>(call.Number("worker", 0));
   if (w >= job->workers.size() || job->workers[w].phase != state::WorkerPhase::kRunning) {
-    return Fail(ErrorCode::kConflict,
-                "worker " + std::to_string(w) + " of job " + std::to_string(job->id) +
-                    " does not run",
-                "`muster describe` shows which do");
+    return Fail(
+        ErrorCode::kConflict,
+        "worker " + std::to_string(w) + " of job " + std::to_string(job->id) + " does not run",
+        "`muster describe` shows which do");
   }
   const auto& worker = job->workers[w];
   return Place{control.PoolOf(worker.node), {job->id, w, worker.launch}};
@@ -32,22 +32,23 @@ pools::Screen ScreenOf(const Call& call) {
 
 void Join(Desk& desk, const Call& call,
           std::function<Result<net::RelayTarget>(const Place&)> target) {
-  desk.Begin(call, [&desk, call, target = std::move(target)](Controller& control,
-                                                            const Access& access) -> Result<void> {
-    auto place = PlaceOf(control, access, call);
-    if (!place) return tl::unexpected(place.error());
-    auto to = target(*place);
-    if (!to) return tl::unexpected(to.error());
-    control.Audit({0, 0, access.caller().user, access.caller().from, call.operation().id,
-                   "job " + std::to_string(place->key.job),
-                   control.state().Find(place->key.job)->spec->queue, "", ""});
-    desk.server->Post([server = desk.server, call, to = std::move(*to)]() mutable {
-      if (server->Relay(*call.exchange, std::move(to))) return;
-      ReplyError(*call.exchange, {ErrorCode::kUsage, "this call is a WebSocket",
-                                  "ask for an upgrade of the connection", "Upgrade"});
-    });
-    return {};
-  });
+  desk.Begin(call,
+             [&desk, call, target = std::move(target)](Controller& control,
+                                                       const Access& access) -> Result<void> {
+               auto place = PlaceOf(control, access, call);
+               if (!place) return tl::unexpected(place.error());
+               auto to = target(*place);
+               if (!to) return tl::unexpected(to.error());
+               control.Audit({0, 0, access.caller().user, access.caller().from, call.operation().id,
+                              "job " + std::to_string(place->key.job),
+                              control.state().Find(place->key.job)->spec->queue, "", ""});
+               desk.server->Post([server = desk.server, call, to = std::move(*to)]() mutable {
+                 if (server->Relay(*call.exchange, std::move(to))) return;
+                 ReplyError(*call.exchange, {ErrorCode::kUsage, "this call is a WebSocket",
+                                             "ask for an upgrade of the connection", "Upgrade"});
+               });
+               return {};
+             });
 }
 
 Result<std::vector<std::string>> CommandOf(const Call& call) {
@@ -77,12 +78,13 @@ void AttachJob(Desk& desk, const Call& call) {
 void ExecJob(Desk& desk, const Call& call) {
   auto command = CommandOf(call);
   if (!command) return ReplyError(*call.exchange, command.error());
-  Join(desk, call, [command = std::move(*command), terminal = call.Flag("terminal"),
-                    screen = ScreenOf(call)](const Place& place) -> Result<net::RelayTarget> {
-    auto door = place.pool->Exec(place.key, command, terminal, screen);
-    if (!door) return tl::unexpected(door.error());
-    return net::RelayTarget{door->socket, 0, door->request, {}};
-  });
+  Join(desk, call,
+       [command = std::move(*command), terminal = call.Flag("terminal"),
+        screen = ScreenOf(call)](const Place& place) -> Result<net::RelayTarget> {
+         auto door = place.pool->Exec(place.key, command, terminal, screen);
+         if (!door) return tl::unexpected(door.error());
+         return net::RelayTarget{door->socket, 0, door->request, {}};
+       });
 }
 
 void ForwardPort(Desk& desk, const Call& call) {

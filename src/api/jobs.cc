@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "api/listing.h"
+#include "api/tokens.h"
 #include "control/plan.h"
 #include "control/views.h"
 #include "model/fields.h"
@@ -28,9 +29,9 @@ constexpr std::int64_t kDefaultLimit = 200;
 
 tl::unexpected<Error> IsArray(const state::ArrayRecord& array) {
   const auto& spec = *array.spec;
-  return Fail(ErrorCode::kInvalid, "job " + std::to_string(array.id) + " is an array",
-              "name one of its tasks: " + spec.name + "[" + std::to_string(spec.array->first) +
-                  "]");
+  return Fail(
+      ErrorCode::kInvalid, "job " + std::to_string(array.id) + " is an array",
+      "name one of its tasks: " + spec.name + "[" + std::to_string(spec.array->first) + "]");
 }
 
 Result<std::vector<model::Job>> DecodeJobs(const std::string& body) {
@@ -168,116 +169,119 @@ void ListJobs(Desk& desk, const Call& call) {
                       {ErrorCode::kUsage, "jobs that have ended are listed by their numbers only",
                        "leave out `all`, or sort by id or created_at", "sort"});
   }
-  desk.Read(call, [call, filter = std::move(*filter), order, all](
-                      Controller& control, const Access& access) -> Result<Answer> {
-    const auto queue = call.Text("queue"), below = queue + "/";
-    const auto limit = static_cast<std::size_t>(call.Number("limit", kDefaultLimit));
-    const auto wanted = [&](const JobRecord& job) {
-      const auto& of = job.spec->queue;
-      return (queue.empty() || of == queue || of.starts_with(below)) &&
-             access.Sees(job.user, of) && Holds(filter, job);
-    };
-    std::vector<Entry> entries;
-    for (const auto& [id, job] : control.state().jobs()) {
-      if ((all || !job.ending) && wanted(job)) entries.push_back({KeyOf(order, job), &job});
-    }
-    // What only history has, newest first, from where the page begins.
-    std::vector<JobRecord> old;
-    if (all) {
-      const auto cursor = call.Text("cursor");
-      state::HistoryQuery query;
-      query.queue = queue;
-      query.user = call.Text("user");
-      query.limit = limit + 1 + state::kEndedKept;
-      if (order.descending && !cursor.empty()) {
-        query.before = static_cast<JobNumber>(
-            model::ParseWhole(cursor.substr(0, cursor.find('.'))).value_or(0));
-      }
-      auto rows = control.store().History(query);
-      if (!rows) return tl::unexpected(rows.error());
-      old.reserve(rows->size());
-      for (const auto& row : *rows) {
-        if (control.state().Find(row.job) != nullptr) continue;
-        auto job = state::DecodeJobRecord(row.body);
-        if (job && wanted(*job)) old.push_back(std::move(*job));
-      }
-      for (const auto& job : old) entries.push_back({KeyOf(order, job), &job});
-    }
-    const bool more_than_a_page = entries.size() > limit;
-    auto page = Page(std::move(entries), order, call.Text("cursor"), limit + 1);
-    if (!page) return tl::unexpected(page.error());
-    const bool more = more_than_a_page && page->size() > limit;
-    if (page->size() > limit) page->resize(limit);
-    DocNode list = ListNode();
-    const auto fields = call.Text("fields");
-    for (const auto& entry : *page) {
-      auto view = control::JobView(control, *entry.job, false);
-      list.children.push_back(fields.empty() ? std::move(view) : Pick(view, fields));
-    }
-    DocNode node = MapNode();
-    Put(node, "jobs", std::move(list));
-    if (more) Put(node, "next", TextNode(CursorOf(page->back())));
-    Put(node, "revision", NumberNode(static_cast<std::int64_t>(control.state().revision())));
-    return node;
-  });
+  desk.Read(call,
+            [call, filter = std::move(*filter), order, all](
+                Controller& control, const Access& access) -> Result<Answer> {
+              const auto queue = call.Text("queue"), below = queue + "/";
+              const auto limit = static_cast<std::size_t>(call.Number("limit", kDefaultLimit));
+              const auto wanted = [&](const JobRecord& job) {
+                const auto& of = job.spec->queue;
+                return (queue.empty() || of == queue || of.starts_with(below)) &&
+                       access.Sees(job.user, of) && Holds(filter, job);
+              };
+              std::vector<Entry> entries;
+              for (const auto& [id, job] : control.state().jobs()) {
+                if ((all || !job.ending) && wanted(job))
+                  entries.push_back({KeyOf(order, job), &job});
+              }
+              // What only history has, newest first, from where the page begins.
+              std::vector<JobRecord> old;
+              if (all) {
+                const auto cursor = call.Text("cursor");
+                state::HistoryQuery query;
+                query.queue = queue;
+                query.user = call.Text("user");
+                query.limit = limit + 1 + state::kEndedKept;
+                if (order.descending && !cursor.empty()) {
+                  query.before = static_cast<JobNumber>(
+                      model::ParseWhole(cursor.substr(0, cursor.find('.'))).value_or(0));
+                }
+                auto rows = control.store().History(query);
+                if (!rows) return tl::unexpected(rows.error());
+                old.reserve(rows->size());
+                for (const auto& row : *rows) {
+                  if (control.state().Find(row.job) != nullptr) continue;
+                  auto job = state::DecodeJobRecord(row.body);
+                  if (job && wanted(*job)) old.push_back(std::move(*job));
+                }
+                for (const auto& job : old) entries.push_back({KeyOf(order, job), &job});
+              }
+              const bool more_than_a_page = entries.size() > limit;
+              auto page = Page(std::move(entries), order, call.Text("cursor"), limit + 1);
+              if (!page) return tl::unexpected(page.error());
+              const bool more = more_than_a_page && page->size() > limit;
+              if (page->size() > limit) page->resize(limit);
+              DocNode list = ListNode();
+              const auto fields = call.Text("fields");
+              for (const auto& entry : *page) {
+                auto view = control::JobView(control, *entry.job, false);
+                list.children.push_back(fields.empty() ? std::move(view) : Pick(view, fields));
+              }
+              DocNode node = MapNode();
+              Put(node, "jobs", std::move(list));
+              if (more) Put(node, "next", TextNode(CursorOf(page->back())));
+              Put(node, "revision",
+                  NumberNode(static_cast<std::int64_t>(control.state().revision())));
+              return node;
+            });
 }
 
 void SubmitJobs(Desk& desk, const Call& call) {
   auto jobs = DecodeJobs(call.request->body);
   if (!jobs) return ReplyError(*call.exchange, jobs.error());
   const auto* key = call.request->Find("Idempotency-Key");
-  desk.Change(call, 201,
-              [call, jobs = std::move(*jobs), key = key == nullptr ? "" : *key](
-                  Controller& control, const Access& access) -> Result<Changed> {
-                std::vector<control::Submission> submissions;
-                submissions.reserve(jobs.size());
-                const auto& caller = access.caller();
-                for (std::size_t i = 0; i < jobs.size(); ++i) {
-                  if (auto may = access.MaySubmit(jobs[i].queue); !may) {
-                    return tl::unexpected(may.error());
-                  }
-                  control::Submission one;
-                  one.spec = jobs[i];
-                  one.user = caller.user;
-                  one.uid = caller.uid;
-                  one.gid = caller.gid;
-                  one.held = call.Flag("held");
-                  one.dry_run = call.dry_run();
-                  if (!key.empty()) one.key = key + "#" + std::to_string(i);
-                  submissions.push_back(std::move(one));
-                }
-                auto made = control.SubmitAll(std::move(submissions));
-                if (!made) return tl::unexpected(made.error());
-                DocNode list = ListNode();
-                for (std::size_t i = 0; i < jobs.size(); ++i) {
-                  DocNode one = MapNode();
-                  Put(one, "id", TextNode(std::to_string((*made)[i])));
-                  Put(one, "name", TextNode(jobs[i].name));
-                  Put(one, "queue", TextNode(jobs[i].queue));
-                  if (const auto& range = jobs[i].array) {
-                    Put(one, "tasks", NumberNode(range->last - range->first + 1));
-                  }
-                  list.children.push_back(std::move(one));
-                }
-                DocNode node = MapNode();
-                Put(node, "jobs", std::move(list));
-                const std::string object =
-                    "job " + std::to_string(made->front()) +
-                    (made->size() > 1 ? " to " + std::to_string(made->back()) : "");
-                DocNode after = MapNode();
-                Put(after, "jobs", NumberNode(static_cast<std::int64_t>(jobs.size())));
-                Put(after, "first", model::JobToNode(jobs.front()));
-                auto* env = const_cast<DocNode*>(after.Find("first")->Find("env"));
-                if (env != nullptr) {  // may hold secrets, and the trail is for others' eyes
-                  for (auto& value : env->children) value = [&] {
-                    auto hidden = TextNode("***");
-                    hidden.key = value.key;
-                    return hidden;
-                  }();
-                }
-                return Changed{std::move(node), object, jobs.front().queue, "",
-                               model::WriteJson(after)};
-              });
+  desk.Change(
+      call, 201,
+      [call, jobs = std::move(*jobs), key = key == nullptr ? "" : *key](
+          Controller& control, const Access& access) -> Result<Changed> {
+        std::vector<control::Submission> submissions;
+        submissions.reserve(jobs.size());
+        const auto& caller = access.caller();
+        for (std::size_t i = 0; i < jobs.size(); ++i) {
+          if (auto may = access.MaySubmit(jobs[i].queue); !may) {
+            return tl::unexpected(may.error());
+          }
+          control::Submission one;
+          one.spec = jobs[i];
+          one.user = caller.user;
+          one.uid = caller.uid;
+          one.gid = caller.gid;
+          one.held = call.Flag("held");
+          one.dry_run = call.dry_run();
+          if (!key.empty()) one.key = key + "#" + std::to_string(i);
+          submissions.push_back(std::move(one));
+        }
+        auto made = control.SubmitAll(std::move(submissions));
+        if (!made) return tl::unexpected(made.error());
+        DocNode list = ListNode();
+        for (std::size_t i = 0; i < jobs.size(); ++i) {
+          DocNode one = MapNode();
+          Put(one, "id", TextNode(std::to_string((*made)[i])));
+          Put(one, "name", TextNode(jobs[i].name));
+          Put(one, "queue", TextNode(jobs[i].queue));
+          if (const auto& range = jobs[i].array) {
+            Put(one, "tasks", NumberNode(range->last - range->first + 1));
+          }
+          list.children.push_back(std::move(one));
+        }
+        DocNode node = MapNode();
+        Put(node, "jobs", std::move(list));
+        const std::string object = "job " + std::to_string(made->front()) +
+                                   (made->size() > 1 ? " to " + std::to_string(made->back()) : "");
+        DocNode after = MapNode();
+        Put(after, "jobs", NumberNode(static_cast<std::int64_t>(jobs.size())));
+        Put(after, "first", model::JobToNode(jobs.front()));
+        auto* env = const_cast<DocNode*>(after.Find("first")->Find("env"));
+        if (env != nullptr) {  // may hold secrets, and the trail is for others' eyes
+          for (auto& value : env->children)
+            value = [&] {
+              auto hidden = TextNode("***");
+              hidden.key = value.key;
+              return hidden;
+            }();
+        }
+        return Changed{std::move(node), object, jobs.front().queue, "", model::WriteJson(after)};
+      });
 }
 
 void GetJob(Desk& desk, const Call& call) {
@@ -292,7 +296,9 @@ void GetJob(Desk& desk, const Call& call) {
       if (!access.Sees(array->user, array->spec->queue)) {
         return Fail(ErrorCode::kNotFound, "there is no job " + std::to_string(*id));
       }
-      return Answer(shown(control::ArrayView(control.state(), *array)));
+      auto view = control::ArrayView(control.state(), *array);
+      const auto tag = "\"" + HashOf(model::WriteJson(view)).substr(0, 16) + "\"";
+      return Answer(shown(std::move(view)), tag);
     }
     auto job = RecordOf(control, access, std::to_string(*id));
     if (!job) return tl::unexpected(job.error());
@@ -339,8 +345,8 @@ Result<Edit> DecodeEdit(const std::string& body) {
     } else if (child.key == "workers") {
       const auto dots = child.text.find("..");
       const auto least = model::ParseWhole(child.text.substr(0, dots));
-      const auto most = dots == std::string::npos ? least
-                                                  : model::ParseWhole(child.text.substr(dots + 2));
+      const auto most =
+          dots == std::string::npos ? least : model::ParseWhole(child.text.substr(dots + 2));
       if (!least || !most || *least < 1 || *most < *least || *most > model::kMostWorkers) {
         return wrong("workers", "\"4\" or \"2..8\"");
       }
@@ -465,22 +471,24 @@ void PlanJob(Desk& desk, const Call& call) {
     return ReplyError(*call.exchange, {ErrorCode::kInvalid, "a plan is for one job",
                                        "submit several with --dry-run to check them"});
   }
-  desk.Begin(call, [call, job = std::move(jobs->front())](Controller& control,
-                                                          const Access& access) -> Result<void> {
-    if (auto may = access.MaySubmit(job.queue); !may) return may;
-    control::Submission submission;
-    submission.spec = job;
-    submission.user = access.caller().user;
-    submission.dry_run = true;
-    if (auto sound = control.Submit(submission); !sound) return tl::unexpected(sound.error());
-    auto trial = std::make_shared<control::Trial>(control, job, access.caller());
-    std::thread([call, trial] {
-      auto plan = trial->Run();
-      if (plan) return ReplyNode(*call.exchange, *plan, 200);
-      ReplyError(*call.exchange, plan.error());
-    }).detach();
-    return {};
-  });
+  desk.Begin(call,
+             [call, job = std::move(jobs->front())](Controller& control,
+                                                    const Access& access) -> Result<void> {
+               if (auto may = access.MaySubmit(job.queue); !may) return may;
+               control::Submission submission;
+               submission.spec = job;
+               submission.user = access.caller().user;
+               submission.dry_run = true;
+               if (auto sound = control.Submit(submission); !sound)
+                 return tl::unexpected(sound.error());
+               auto trial = std::make_shared<control::Trial>(control, job, access.caller());
+               std::thread([call, trial] {
+                 auto plan = trial->Run();
+                 if (plan) return ReplyNode(*call.exchange, *plan, 200);
+                 ReplyError(*call.exchange, plan.error());
+               }).detach();
+               return {};
+             });
 }
 
 }  // namespace muster::api

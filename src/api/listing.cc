@@ -14,8 +14,8 @@ namespace {
 
 using state::JobRecord;
 
-constexpr std::array<std::string_view, 8> kKeys = {"id",    "name",     "user", "queue", "kind",
-                                                   "phase", "priority", "gpus"};
+constexpr std::array<std::string_view, 8> kKeys = {"id",   "name",  "user",     "queue",
+                                                   "kind", "phase", "priority", "gpus"};
 
 bool IsNumber(std::string_view key) { return key == "id" || key == "priority" || key == "gpus"; }
 
@@ -65,13 +65,13 @@ Result<Condition> ParseCondition(std::string_view text) {
   condition.key = text.substr(0, at);
   const auto two = text.substr(at, 2);
   const std::size_t size = two == "!=" || two == ">=" || two == "<=" ? 2 : 1;
-  condition.op = two == "!="        ? Op::kIsNot
-                 : two == ">="      ? Op::kAtLeast
-                 : two == "<="      ? Op::kAtMost
-                 : text[at] == '~'  ? Op::kContains
-                 : text[at] == '>'  ? Op::kAbove
-                 : text[at] == '<'  ? Op::kBelow
-                                    : Op::kIs;
+  condition.op = two == "!="       ? Op::kIsNot
+                 : two == ">="     ? Op::kAtLeast
+                 : two == "<="     ? Op::kAtMost
+                 : text[at] == '~' ? Op::kContains
+                 : text[at] == '>' ? Op::kAbove
+                 : text[at] == '<' ? Op::kBelow
+                                   : Op::kIs;
   condition.value = text.substr(at + size);
   const bool known = std::find(kKeys.begin(), kKeys.end(), condition.key) != kKeys.end() ||
                      (condition.key.starts_with("labels.") && condition.key.size() > 7);
@@ -188,10 +188,9 @@ Result<std::vector<Entry>> Page(std::vector<Entry> entries, const Order& order,
     });
   }
   const auto shown = std::min(limit, entries.size());
-  std::partial_sort(entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(shown),
-                    entries.end(), [&](const Entry& a, const Entry& b) {
-                      return before(a.key, a.job->id, b.key, b.job->id);
-                    });
+  std::partial_sort(
+      entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(shown), entries.end(),
+      [&](const Entry& a, const Entry& b) { return before(a.key, a.job->id, b.key, b.job->id); });
   entries.resize(shown);
   return entries;
 }

@@ -167,8 +167,8 @@ void ReadLogs(Desk& desk, const Call& call) {
     const auto query = Parse(call);
     const auto path = PathOf(control, *job, query);
     if (!path) return tl::unexpected(path.error());
-    auto follower = std::make_shared<Follower>(desk.service(), desk.server, call, job->id, *path,
-                                               query);
+    auto follower =
+        std::make_shared<Follower>(desk.service(), desk.server, call, job->id, *path, query);
     desk.server->Post([follower] { follower->Begin(); });
     return {};
   });

@@ -77,9 +77,9 @@ void AddCluster(Controller& control, Exposition& out) {
     nodes[state] += 1;
     const bool real =
         !record.node.labels.contains("virtual") && !record.node.labels.contains("simulated");
-    const char* kind = real                                      ? "real"
+    const char* kind = real                                     ? "real"
                        : record.node.labels.contains("virtual") ? "virtual"
-                                                                 : "simulated";
+                                                                : "simulated";
     gpus[kind] += static_cast<double>(record.node.gpus.size());
     const auto id = cluster.FindNode(name);
     for (std::uint32_t i = 0; id != engine::kNone && i < cluster.nodes().node(id).device_count;
@@ -135,28 +135,29 @@ void GetOpenApi(Desk& desk, const Call& call, const model::DocNode& document) {
 }
 
 void GetMetrics(Desk& desk, const Call& call, Figures figures) {
-  desk.Begin(call, [call, figures = std::move(figures)](Controller& control,
-                                                        const Access&) -> Result<void> {
-    Exposition out;
-    AddJobs(control.state(), out);
-    AddCluster(control, out);
-    out.Head("muster_requests_total", "counter", "Requests, by operation.");
-    for (const auto& [operation, count] : figures.requests) {
-      out.Value("muster_requests_total", "operation", operation, static_cast<double>(count));
-    }
-    out.Head("muster_watchers", "gauge", "Streams of events that are open.");
-    out.Value("muster_watchers", static_cast<double>(figures.watchers));
-    const auto statm = ReadFile("/proc/self/statm", 256).value_or("0 0");
-    const auto pages = std::strtoll(statm.c_str() + statm.find(' '), nullptr, 10);
-    out.Head("process_resident_memory_bytes", "gauge", "Memory of the daemon.");
-    out.Value("process_resident_memory_bytes",
-              static_cast<double>(pages * ::sysconf(_SC_PAGESIZE)));
-    net::Response response;
-    response.content_type = "text/plain; version=0.0.4; charset=utf-8";
-    response.body = out.Take();
-    call.exchange->Reply(std::move(response));
-    return {};
-  });
+  desk.Begin(
+      call,
+      [call, figures = std::move(figures)](Controller& control, const Access&) -> Result<void> {
+        Exposition out;
+        AddJobs(control.state(), out);
+        AddCluster(control, out);
+        out.Head("muster_requests_total", "counter", "Requests, by operation.");
+        for (const auto& [operation, count] : figures.requests) {
+          out.Value("muster_requests_total", "operation", operation, static_cast<double>(count));
+        }
+        out.Head("muster_watchers", "gauge", "Streams of events that are open.");
+        out.Value("muster_watchers", static_cast<double>(figures.watchers));
+        const auto statm = ReadFile("/proc/self/statm", 256).value_or("0 0");
+        const auto pages = std::strtoll(statm.c_str() + statm.find(' '), nullptr, 10);
+        out.Head("process_resident_memory_bytes", "gauge", "Memory of the daemon.");
+        out.Value("process_resident_memory_bytes",
+                  static_cast<double>(pages * ::sysconf(_SC_PAGESIZE)));
+        net::Response response;
+        response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+        response.body = out.Take();
+        call.exchange->Reply(std::move(response));
+        return {};
+      });
 }
 
 }  // namespace muster::api

@@ -123,15 +123,13 @@ void PutUser(Desk& desk, const Call& call) {
   if (const auto* groups = body->Find("groups")) {
     for (const auto& group : groups->children) user.groups.push_back(group.text);
   }
-  desk.Change(call, 200,
-              [user](Controller& control, const Access& access) -> Result<Changed> {
-                auto before = UserText(control, user.name);
-                auto set = user;
-                set.by = access.caller().user;
-                if (auto done = control.SetUser(set); !done) return tl::unexpected(done.error());
-                return Acted(user.name, "user " + user.name, std::move(before),
-                             UserText(control, user.name));
-              });
+  desk.Change(call, 200, [user](Controller& control, const Access& access) -> Result<Changed> {
+    auto before = UserText(control, user.name);
+    auto set = user;
+    set.by = access.caller().user;
+    if (auto done = control.SetUser(set); !done) return tl::unexpected(done.error());
+    return Acted(user.name, "user " + user.name, std::move(before), UserText(control, user.name));
+  });
 }
 
 void DeleteUser(Desk& desk, const Call& call) {
@@ -160,47 +158,49 @@ void ListTokens(Desk& desk, const Call& call) {
 void CreateToken(Desk& desk, const Call& call) {
   auto body = MapOf(call, {"name", "user", "expires", "role"});
   if (!body) return ReplyError(*call.exchange, body.error());
-  desk.Change(call, 201, [call, body = std::move(*body)](
-                             Controller& control, const Access& access) -> Result<Changed> {
-    const auto& caller = access.caller();
-    model::TokenMade made;
-    made.name = TextOf(body, "name");
-    made.user = TextOf(body, "user").empty() ? caller.user : TextOf(body, "user");
-    made.role = TextOf(body, "role");
-    made.by = caller.user;
-    if (made.name.empty() || made.name.size() > kLongestName) {
-      return Wrong("name", "a token needs a name of up to 100 characters", "where it is used");
-    }
-    if (!made.role.empty() && made.role != "viewer" && made.role != "user") {
-      return Wrong("role", "\"" + made.role + "\" is no role for a token", "viewer or user");
-    }
-    // Nobody gets more from a token than it has: a capped caller makes capped ones.
-    if (caller.cap < control::Role::kAdmin &&
-        (made.role.empty() || control::ParseRole(made.role) > caller.cap)) {
-      made.role = std::string(Name(caller.cap));
-    }
-    if (made.user != caller.user) {
-      if (auto may = access.MayAdministerAll(); !may) return tl::unexpected(may.error());
-    }
-    const auto expires = TextOf(body, "expires").empty() ? "90d" : TextOf(body, "expires");
-    if (expires == "never") {
-      if (auto may = access.MayAdministerAll(); !may) return tl::unexpected(may.error());
-    } else {
-      const auto span = ParseDurationMs(expires);
-      if (!span || *span <= 0 || *span > 3650 * kDayMs) {
-        return Wrong("expires", "\"" + expires + "\" is no time span", "90d, at most 3650d");
-      }
-      made.expires_ms = control.NowMs() + *span;
-    }
-    const auto token = NewToken();
-    made.id = token.id;
-    made.hash = HashOf(token.secret);
-    if (auto done = control.MakeToken(made); !done) return tl::unexpected(done.error());
-    DocNode node = TokenNode(control.state().tokens().at(made.id));
-    auto after = model::WriteJson(node);
-    Put(node, "secret", TextNode(token.Text()));
-    return Changed{std::move(node), "token " + made.id, "", "", std::move(after)};
-  });
+  desk.Change(
+      call, 201,
+      [call, body = std::move(*body)](Controller& control,
+                                      const Access& access) -> Result<Changed> {
+        const auto& caller = access.caller();
+        model::TokenMade made;
+        made.name = TextOf(body, "name");
+        made.user = TextOf(body, "user").empty() ? caller.user : TextOf(body, "user");
+        made.role = TextOf(body, "role");
+        made.by = caller.user;
+        if (made.name.empty() || made.name.size() > kLongestName) {
+          return Wrong("name", "a token needs a name of up to 100 characters", "where it is used");
+        }
+        if (!made.role.empty() && made.role != "viewer" && made.role != "user") {
+          return Wrong("role", "\"" + made.role + "\" is no role for a token", "viewer or user");
+        }
+        // Nobody gets more from a token than it has: a capped caller makes capped ones.
+        if (caller.cap < control::Role::kAdmin &&
+            (made.role.empty() || control::ParseRole(made.role) > caller.cap)) {
+          made.role = std::string(Name(caller.cap));
+        }
+        if (made.user != caller.user) {
+          if (auto may = access.MayAdministerAll(); !may) return tl::unexpected(may.error());
+        }
+        const auto expires = TextOf(body, "expires").empty() ? "90d" : TextOf(body, "expires");
+        if (expires == "never") {
+          if (auto may = access.MayAdministerAll(); !may) return tl::unexpected(may.error());
+        } else {
+          const auto span = ParseDurationMs(expires);
+          if (!span || *span <= 0 || *span > 3650 * kDayMs) {
+            return Wrong("expires", "\"" + expires + "\" is no time span", "90d, at most 3650d");
+          }
+          made.expires_ms = control.NowMs() + *span;
+        }
+        const auto token = NewToken();
+        made.id = token.id;
+        made.hash = HashOf(token.secret);
+        if (auto done = control.MakeToken(made); !done) return tl::unexpected(done.error());
+        DocNode node = TokenNode(control.state().tokens().at(made.id));
+        auto after = model::WriteJson(node);
+        Put(node, "secret", TextNode(token.Text()));
+        return Changed{std::move(node), "token " + made.id, "", "", std::move(after)};
+      });
 }
 
 void RevokeToken(Desk& desk, const Call& call) {
@@ -247,51 +247,52 @@ void ListAudit(Desk& desk, const Call& call) {
     return ReplyError(*call.exchange, {ErrorCode::kUsage, "this is no cursor of this list",
                                        "take `next` of the page before", "cursor"});
   }
-  desk.Read(call, [call, back_ms, cursor](Controller& control,
-                                          const Access& access) -> Result<Answer> {
-    const auto limit = static_cast<std::size_t>(call.Number("limit", kDefaultLimit));
-    state::AuditQuery query;
-    query.who = call.Text("user");
-    query.object = call.Text("object");
-    query.what = call.Text("operation");
-    query.since_ms = back_ms ? control.NowMs() - *back_ms : 0;
-    query.before = static_cast<std::uint64_t>(cursor.value_or(0));
-    query.limit = limit;
-    DocNode list = ListNode();
-    bool more = true;
-    // Rows of queues that the caller does not administer are passed over.
-    while (more && list.children.size() < limit) {
-      auto rows = control.store().Audit(query);
-      if (!rows) return tl::unexpected(rows.error());
-      more = rows->size() == limit;
-      for (const auto& row : *rows) {
-        query.before = row.id;
-        const bool readable =
-            access.IsAdmin() || row.who == access.caller().user ||
-            (!row.queue.empty() && access.On(row.queue) >= control::Role::kQueueAdmin);
-        if (!readable) continue;
-        DocNode node = MapNode();
-        Put(node, "id", NumberNode(static_cast<std::int64_t>(row.id)));
-        Put(node, "at", TimeNode(row.at_ms));
-        Put(node, "user", TextNode(row.who));
-        Put(node, "from", TextNode(row.from));
-        Put(node, "operation", TextNode(row.what));
-        Put(node, "object", TextNode(row.object));
-        if (!row.queue.empty()) Put(node, "queue", TextNode(row.queue));
-        for (const auto& [key, text] : {std::pair("before", &row.before), {"after", &row.after}}) {
-          model::Problems problems;
-          auto documents = model::ParseDocuments(*text, problems);
-          if (!documents.empty()) Put(node, key, std::move(documents[0]));
-        }
-        list.children.push_back(std::move(node));
-        if (list.children.size() == limit) break;
-      }
-    }
-    DocNode node = MapNode();
-    Put(node, "audit", std::move(list));
-    if (more) Put(node, "next", TextNode(std::to_string(query.before)));
-    return node;
-  });
+  desk.Read(call,
+            [call, back_ms, cursor](Controller& control, const Access& access) -> Result<Answer> {
+              const auto limit = static_cast<std::size_t>(call.Number("limit", kDefaultLimit));
+              state::AuditQuery query;
+              query.who = call.Text("user");
+              query.object = call.Text("object");
+              query.what = call.Text("operation");
+              query.since_ms = back_ms ? control.NowMs() - *back_ms : 0;
+              query.before = static_cast<std::uint64_t>(cursor.value_or(0));
+              query.limit = limit;
+              DocNode list = ListNode();
+              bool more = true;
+              // Rows of queues that the caller does not administer are passed over.
+              while (more && list.children.size() < limit) {
+                auto rows = control.store().Audit(query);
+                if (!rows) return tl::unexpected(rows.error());
+                more = rows->size() == limit;
+                for (const auto& row : *rows) {
+                  query.before = row.id;
+                  const bool readable =
+                      access.IsAdmin() || row.who == access.caller().user ||
+                      (!row.queue.empty() && access.On(row.queue) >= control::Role::kQueueAdmin);
+                  if (!readable) continue;
+                  DocNode node = MapNode();
+                  Put(node, "id", NumberNode(static_cast<std::int64_t>(row.id)));
+                  Put(node, "at", TimeNode(row.at_ms));
+                  Put(node, "user", TextNode(row.who));
+                  Put(node, "from", TextNode(row.from));
+                  Put(node, "operation", TextNode(row.what));
+                  Put(node, "object", TextNode(row.object));
+                  if (!row.queue.empty()) Put(node, "queue", TextNode(row.queue));
+                  for (const auto& [key, text] :
+                       {std::pair("before", &row.before), {"after", &row.after}}) {
+                    model::Problems problems;
+                    auto documents = model::ParseDocuments(*text, problems);
+                    if (!documents.empty()) Put(node, key, std::move(documents[0]));
+                  }
+                  list.children.push_back(std::move(node));
+                  if (list.children.size() == limit) break;
+                }
+              }
+              DocNode node = MapNode();
+              Put(node, "audit", std::move(list));
+              if (more) Put(node, "next", TextNode(std::to_string(query.before)));
+              return node;
+            });
 }
 
 }  // namespace muster::api

@@ -77,6 +77,16 @@ Result<void> CheckValue(const Parameter& parameter, const std::string& value) {
   return {};
 }
 
+// YAML leaves the quotes of most texts away; JSON does not.
+void QuoteTexts(DocNode& node) {
+  if (node.kind == model::DocKind::kScalar) {
+    const bool bare =
+        node.text == "true" || node.text == "false" || model::ParseWhole(node.text).has_value();
+    node.quoted |= !bare;
+  }
+  for (auto& child : node.children) QuoteTexts(child);
+}
+
 // The path's parameters, when the words are those of the operation.
 bool Matches(const Operation& operation, const std::vector<std::string>& words,
              std::string_view verb, std::map<std::string, std::string>& path) {
@@ -110,6 +120,7 @@ Result<Router> Router::Make(std::string_view openapi) {
   if (documents.size() != 1) return Broken("is not one document");
   Router router;
   router.document_ = std::move(documents.front());
+  QuoteTexts(router.document_);
   if (auto read = router.Read(); !read) return tl::unexpected(read.error());
   return router;
 }

@@ -73,7 +73,8 @@ TEST_F(RouterTest, EveryCallHasARoleAndANameOfItsOwn) {
     for (const auto& word : operation.words) {
       if (!word.starts_with('{')) continue;
       const auto name = word.substr(1, word.size() - 2);
-      EXPECT_THAT(operation.parameters, ::testing::Contains(::testing::Field(&Parameter::name, name)))
+      EXPECT_THAT(operation.parameters,
+                  ::testing::Contains(::testing::Field(&Parameter::name, name)))
           << operation.id;
     }
   }

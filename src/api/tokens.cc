@@ -34,9 +34,7 @@ std::string RandomHex() {
   return Hex(bytes);
 }
 
-bool IsHex(std::string_view text) {
-  return text.find_first_not_of(kHex) == std::string_view::npos;
-}
+bool IsHex(std::string_view text) { return text.find_first_not_of(kHex) == std::string_view::npos; }
 
 }  // namespace
 

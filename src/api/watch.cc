@@ -75,8 +75,7 @@ void Watch::Events(const Call& call) {
                       (accept != nullptr && accept->find("text/event-stream") != std::string::npos);
   if (!stream) {
     return desk_.Read(call, [call](Controller& control, const Access& access) -> Result<Answer> {
-      const std::string kinds =
-          call.Text("kinds").empty() ? "" : "," + call.Text("kinds") + ",";
+      const std::string kinds = call.Text("kinds").empty() ? "" : "," + call.Text("kinds") + ",";
       state::RecordQuery query;
       query.after = static_cast<std::uint64_t>(call.Number("since", 0));
       query.limit = static_cast<std::size_t>(call.Number("limit", kDefaultLimit));
@@ -98,12 +97,15 @@ void Watch::Events(const Call& call) {
     });
   }
   const auto* last = call.request->Find("Last-Event-ID");
-  const auto behind = last != nullptr ? model::ParseWhole(*last) : model::ParseWhole(call.Text("since"));
-  desk_.Begin(call, [this, call, behind](Controller& control, const Access& access) -> Result<void> {
-    const auto now = control.state().revision();
-    return Begin(control, access, call,
-                 behind && *behind >= 0 ? std::min(static_cast<std::uint64_t>(*behind), now) : now);
-  });
+  const auto behind =
+      last != nullptr ? model::ParseWhole(*last) : model::ParseWhole(call.Text("since"));
+  desk_.Begin(
+      call, [this, call, behind](Controller& control, const Access& access) -> Result<void> {
+        const auto now = control.state().revision();
+        return Begin(
+            control, access, call,
+            behind && *behind >= 0 ? std::min(static_cast<std::uint64_t>(*behind), now) : now);
+      });
 }
 
 Result<void> Watch::Begin(Controller& control, const Access& access, const Call& call,
@@ -125,15 +127,17 @@ Result<void> Watch::Begin(Controller& control, const Access& access, const Call&
       if (!body) return tl::unexpected(body.error());
       const auto kind = model::KindOf(*body);
       if (Wanted(kinds, kind) && MaySee(control.state(), access, record, *body)) {
-        missed += Frame(record.revision, kind, model::WriteJson(control::RecordView(record, *body)));
+        missed +=
+            Frame(record.revision, kind, model::WriteJson(control::RecordView(record, *body)));
       }
       return {};
     });
     if (!read) return read;
     if (count > kReplayed) {
-      Error error{ErrorCode::kNotFound, "events behind revision " + std::to_string(since) +
-                                            " are too old or too many to be sent",
-                  "list again, then watch from the revision of that list"};
+      Error error{
+          ErrorCode::kNotFound,
+          "events behind revision " + std::to_string(since) + " are too old or too many to be sent",
+          "list again, then watch from the revision of that list"};
       error.path = "since";
       return tl::unexpected(std::move(error));
     }

@@ -176,9 +176,9 @@ std::optional<std::int64_t> ParseTimeMs(std::string_view text) {
       numbers[field] = numbers[field] * 10 + (text[i] - '0');
     }
   }
-  const std::chrono::year_month_day date{
-      std::chrono::year{numbers[0]}, std::chrono::month{static_cast<unsigned>(numbers[1])},
-      std::chrono::day{static_cast<unsigned>(numbers[2])}};
+  const std::chrono::year_month_day date{std::chrono::year{numbers[0]},
+                                         std::chrono::month{static_cast<unsigned>(numbers[1])},
+                                         std::chrono::day{static_cast<unsigned>(numbers[2])}};
   if (!date.ok() || numbers[3] > 23 || numbers[4] > 59 || numbers[5] > 59) return std::nullopt;
   const std::int64_t days = std::chrono::sys_days(date).time_since_epoch().count();
   return (((days * 24 + numbers[3]) * 60 + numbers[4]) * 60 + numbers[5]) * 1000 + numbers[6];

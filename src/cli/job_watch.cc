@@ -219,8 +219,8 @@ int Why(Session& session, const std::string& job) {
                 << change.get<std::string>() << '\n';
     }
     for (const auto& one : got.value("preemptions", Json::array())) {
-      std::cout << "  history    " << Clock(TimeMs(one, "at")) << " "
-                << one.value("what", "") << " by rule " << one.value("rule", "");
+      std::cout << "  history    " << Clock(TimeMs(one, "at")) << " " << one.value("what", "")
+                << " by rule " << one.value("rule", "");
       if (one.contains("for_name")) {
         std::cout << " for " << one.value("for_user", "") << "'s " << one.value("for_name", "");
       }

@@ -24,8 +24,9 @@ namespace {
 // The list inside an answer, for formats that print one thing a line.
 const nlohmann::json& Items(const nlohmann::json& answer) {
   if (answer.is_object()) {
-    for (const char* key : {"jobs", "events", "nodes", "gpus", "queues", "pools", "levels", "decisions", "usage",
-                            "audit", "users", "tokens", "workers", "checkpoints"}) {
+    for (const char* key :
+         {"jobs", "events", "nodes", "gpus", "queues", "pools", "levels", "decisions", "usage",
+          "audit", "users", "tokens", "workers", "checkpoints"}) {
       const auto found = answer.find(key);
       if (found != answer.end() && found->is_array()) return *found;
     }

@@ -26,8 +26,13 @@ Trial::Trial(Controller& control, const model::Job& job, Caller caller)
       now_ms_(control.NowMs()),
       job_(state_.next_job()),
       caller_(std::move(caller)) {
-  state_.Fold({now_ms_, model::JobSubmitted{job_, std::make_shared<const model::Job>(job),
-                                            caller_.user, caller_.uid, caller_.gid, {}, ""}});
+  state_.Fold({now_ms_, model::JobSubmitted{job_,
+                                            std::make_shared<const model::Job>(job),
+                                            caller_.user,
+                                            caller_.uid,
+                                            caller_.gid,
+                                            {},
+                                            ""}});
 }
 
 void Trial::Fold(model::EventBody body) {

@@ -321,7 +321,8 @@ int main(int argc, char** argv) {
   app.add_option("--socket", options.socket, "Unix socket to listen on");
   app.add_option("--listen", options.listen,
                  "also listen on ADDRESS:PORT; beyond this machine with TLS only");
-  app.add_option("--tls-cert", options.tls_certificate, "certificate chain, PEM; read again on HUP");
+  app.add_option("--tls-cert", options.tls_certificate,
+                 "certificate chain, PEM; read again on HUP");
   app.add_option("--tls-key", options.tls_key, "its key, PEM");
   app.add_option("--host-name", options.host_names,
                  "a name that clients know this machine by; others are refused where one is given");

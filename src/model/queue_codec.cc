@@ -206,10 +206,9 @@ class QueueReader {
     for (std::size_t i = 0; i < queues_.size(); ++i) {
       const auto& parent = queues_[i].parent;
       if (parent.empty() || index_.contains(parent)) continue;
-      problems_.Error(marks_[i].name,
-                      "the queue " + Quoted(queues_[i].name) + " has no parent " + Quoted(parent) +
-                          " in this file",
-                      "a queue of that name, before or after it");
+      problems_.Warning(marks_[i].name, "the queue " + Quoted(queues_[i].name) + " has no parent " +
+                                            Quoted(parent) +
+                                            " in this file, so it must be there already");
     }
   }
 

@@ -1,10 +1,10 @@
 // The `queues` list: reading it into Queues and writing them back.
 //
-// The tree is told by the names: "vision/detection" is a child of "vision", which must be in the
-// same file. A queue's place in the list is its age (created_order). Amounts come out in the units
-// of model/queue.h: thousandths for GPUs, GPU types and cores, bytes for memory, pieces for the
-// rest. That the children were promised more than their parent is a warning, because the tree still
-// works.
+// The tree is told by the names: "vision/detection" is a child of "vision", which is in the same
+// file or there already. A queue's place in the list is its age (created_order). Amounts come out
+// in the units of model/queue.h: thousandths for GPUs, GPU types and cores, bytes for memory,
+// pieces for the rest. That the children were promised more than their parent is a warning, because
+// the tree still works.
 #pragma once
 
 #include <span>

@@ -17,6 +17,14 @@ bool IsClusterDocument(const DocNode& node) {
          node.Find("name") == nullptr;
 }
 
+// A list of jobs, or one under the only key `jobs`; else nothing.
+const DocNode* JobsOf(const DocNode& document) {
+  if (document.kind == DocKind::kSequence) return &document;
+  if (document.kind != DocKind::kMap || document.children.size() != 1) return nullptr;
+  const auto* jobs = document.Find("jobs");
+  return jobs != nullptr && jobs->kind == DocKind::kSequence ? jobs : nullptr;
+}
+
 SpecKind KindOf(bool job, bool queues, bool cluster) {
   if (job && (queues || cluster)) return SpecKind::kMixed;
   if (job) return SpecKind::kJob;
@@ -45,6 +53,11 @@ DecodedSpec DecodeSpec(std::string_view text) {
   std::vector<const DocNode*> queues, pools;
   const DocNode* topology = nullptr;
   for (const auto& document : documents) {
+    if (const auto* list = JobsOf(document)) {
+      for (const auto& job : list->children) out.spec.jobs.push_back(JobFromNode(job, problems));
+      if (list->children.empty()) problems.Error(list->mark, "the list has no jobs");
+      continue;
+    }
     if (!IsClusterDocument(document)) {
       out.spec.jobs.push_back(JobFromNode(document, problems));
       continue;

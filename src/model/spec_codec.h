@@ -1,8 +1,9 @@
 // Any file a person may hand in: told by its keys, read in one pass with all its mistakes.
 //
 // A document with `queues` or `pools`, or with a list under `topology`, describes the cluster; any
-// other is a job. A file may hold several documents, and queues and pools together. The queues of
-// all documents are one tree. What was decoded may be used only when the problems hold no error.
+// other is a job, or a list of jobs, which may stand under `jobs`. A file may hold several
+// documents, and queues and pools together. The queues of all documents are one tree. What was
+// decoded may be used only when the problems hold no error.
 #pragma once
 
 #include <cstdint>

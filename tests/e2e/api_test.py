@@ -23,7 +23,7 @@ from e2e_test import Case, job
 QUEUES = {"queues": [{"name": "open"},
                      {"name": "vision", "quota": {"gpus": 2}, "members": {"user:lea": "queue-admin", "user:ana": "user",
                                                                           "user:vic": "viewer"}},
-                     {"name": "vision/detection"}]}
+                     {"name": "vision/detection"}, {"name": "vision/empty"}]}
 SOCKETS = {"attachJob", "execJob", "forwardPort"}
 
 
@@ -251,7 +251,7 @@ class Rights(Documented):
 
     def test_who_may_do_what(self):
         one = self.daemon.call  # as root
-        mine = json.loads(self.ask("ana", "POST", "jobs", {**job("sleep 600", name="mine", queue="vision"), "gpus": 0})[1])["jobs"][0]["id"]
+        mine = json.loads(self.ask("ana", "POST", "jobs", {**job("sleep 600", name="mine", queue="vision/detection"), "gpus": 0})[1])["jobs"][0]["id"]
         node = one("GET", "nodes")["nodes"][0]["name"]
         file = {"queues": [{"name": "vision/new"}]}
         matrix = [
@@ -263,8 +263,8 @@ class Rights(Documented):
             ("POST", f"jobs/{mine}:priority?value=55&dry_run=1", None, (401, 403, 403, 200, 200, 200)),
             ("POST", f"jobs/{mine}:cancel?dry_run=1", None, (401, 403, 403, 200, 200, 200)),
             ("PATCH", f"jobs/{mine}?dry_run=1", {"priority": 60}, (401, 403, 403, 200, 200, 200)),
-            ("POST", "jobs?dry_run=1", job("true", queue="vision"), (401, 403, 403, 200, 200, 200)),
-            ("POST", "plan", job("true", queue="vision"), (401, 403, 403, 200, 200, 200)),
+            ("POST", "jobs?dry_run=1", job("true", queue="vision/detection"), (401, 403, 403, 200, 200, 200)),
+            ("POST", "plan", job("true", queue="vision/detection"), (401, 403, 403, 200, 200, 200)),
             ("GET", "nodes", None, (401, 403, 200, 200, 200, 200)),
             ("GET", "gpus", None, (401, 403, 200, 200, 200, 200)),
             ("GET", "queues", None, (401, 403, 200, 200, 200, 200)),
@@ -274,7 +274,7 @@ class Rights(Documented):
             ("GET", "metrics", None, (401, 403, 200, 200, 200, 200)),
             ("POST", "queues?dry_run=1", file, (401, 403, 403, 403, 200, 200)),
             ("POST", "queues?dry_run=1", {"queues": [{"name": "vision"}]}, (401, 403, 403, 403, 403, 200)),
-            ("DELETE", "queues/vision/detection?dry_run=1", None, (401, 403, 403, 403, 200, 200)),
+            ("DELETE", "queues/vision/empty?dry_run=1", None, (401, 403, 403, 403, 200, 200)),
             ("GET", "audit", None, (401, 403, 403, 403, 200, 200)),
             ("POST", f"nodes/{node}:cordon?dry_run=1", None, (401, 403, 403, 403, 403, 200)),
             ("GET", "users", None, (401, 403, 403, 403, 403, 200)),
@@ -290,7 +290,7 @@ class Rights(Documented):
             self.assertEqual(got, wanted, f"{method} {path}")
 
     def test_what_may_not_be_seen_is_not_there(self):
-        hidden = json.loads(self.ask("ana", "POST", "jobs", {**job("sleep 600", name="hidden", queue="vision"), "gpus": 1})[1])
+        hidden = json.loads(self.ask("ana", "POST", "jobs", {**job("sleep 600", name="hidden", queue="vision/detection"), "gpus": 1})[1])
         hidden = hidden["jobs"][0]["id"]
         self.daemon.wait(hidden, ("running",))
         self.tokens["eve"] = self.daemon.call("POST", "tokens", {"name": "t", "user": "eve"})["secret"]
