@@ -390,9 +390,29 @@ void EditJob(Desk& desk, const Call& call) {
               });
 }
 
+namespace {
+
+// Of an array its first task that waits, else the first that has not ended.
+std::string TaskToExplain(Controller& control, const Access& access, const std::string& word) {
+  const auto id = control.Resolve(word, access.caller().user);
+  const auto* array = id ? control.state().FindArray(*id) : nullptr;
+  if (array == nullptr) return word;
+  const auto& jobs = control.state().jobs();
+  const auto end = jobs.upper_bound(array->id + static_cast<JobNumber>(array->tasks));
+  std::string lives;
+  for (auto task = jobs.upper_bound(array->id); task != end; ++task) {
+    if (task->second.ending) continue;
+    if (!task->second.Holds()) return std::to_string(task->first);
+    if (lives.empty()) lives = std::to_string(task->first);
+  }
+  return lives.empty() ? word : lives;
+}
+
+}  // namespace
+
 void ExplainJob(Desk& desk, const Call& call) {
   desk.Read(call, [call](Controller& control, const Access& access) -> Result<Answer> {
-    auto job = RecordOf(control, access, call.Path("job"));
+    auto job = RecordOf(control, access, TaskToExplain(control, access, call.Path("job")));
     if (!job) return tl::unexpected(job.error());
     return control::WhyView(control, *job);
   });

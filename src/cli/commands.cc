@@ -141,7 +141,7 @@ DaemonCommands::DaemonCommands(CLI::App& app, int& status) : words_(new Words())
   with_job(verb(&app, "describe", "Everything about one job",
                 [&w](Session& s) { return DescribeJob(s, w.job); }));
   with_job(verb(&app, "why", "Why a job waits, and what would start it",
-                [&w](Session& s) { return Why(s, JobToExplain(s, w.job)); }));
+                [&w](Session& s) { return Why(s, w.job); }));
 
   auto* logs = verb(&app, "logs", "The output of a worker", [&w](Session& s) {
     if (!w.since.empty()) {

@@ -79,8 +79,6 @@ struct WaitOptions {
 };
 int Wait(Session& session, const WaitOptions& options);
 
-// What `why` explains: the job, or of an array the first task that waits.
-std::string JobToExplain(Session& session, const std::string& job);
 
 // cancel, suspend, resume, hold, release, requeue; scale and priority with their query.
 int Act(Session& session, const std::vector<std::string>& jobs, const std::string& verb,

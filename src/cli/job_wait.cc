@@ -80,28 +80,4 @@ int Wait(Session& session, const WaitOptions& options) {
   return shown != 0 ? shown : late != 0 ? late : status;
 }
 
-std::string JobToExplain(Session& session, const std::string& job) {
-  const auto answer = session.client().Get("jobs/" + job);
-  if (!answer) return job;  // asking why says what is wrong
-  const auto got = Json::parse(*answer);
-  if (!got.at("status").contains("tasks")) return job;
-  const auto list = session.client().Get(
-      "jobs",
-      {{"limit", "100000"}, {"queue", got.value("queue", "")}, {"user", got.value("user", "")}});
-  if (!list) return job;
-  std::string waits, lives;  // newest first, so the last that is found is the first
-  const auto jobs = Json::parse(*list);
-  for (const auto& task : jobs.at("jobs")) {
-    if (task.value("array", "") != got.value("id", "")) continue;
-    lives = task.value("id", "");
-    const auto phase = task.at("status").value("phase", "");
-    if (phase == "waiting" || phase == "held" || phase == "paused") waits = lives;
-  }
-  const auto& found = waits.empty() ? lives : waits;
-  if (found.empty()) return job;
-  std::cerr << "job " << got.value("id", "") << " is an array; this is its first "
-            << (waits.empty() ? "active" : "waiting") << " task, " << found << '\n';
-  return found;
-}
-
 }  // namespace muster::cli
