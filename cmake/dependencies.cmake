@@ -56,6 +56,8 @@ function(muster_static name library header)
 endfunction()
 muster_static(sqlite sqlite3 sqlite3.h LINK Threads::Threads ${CMAKE_DL_LIBS} m)
 muster_static(hwloc hwloc hwloc.h LINK udev m)
+muster_static(crypto crypto openssl/evp.h LINK Threads::Threads ${CMAKE_DL_LIBS})
+muster_static(tls ssl openssl/ssl.h LINK muster::crypto)
 
 if(MUSTER_TESTS)
   find_package(GTest REQUIRED)

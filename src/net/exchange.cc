@@ -37,8 +37,14 @@ std::string_view Phrase(int status) {
       return "Conflict";
     case 413:
       return "Content Too Large";
+    case 417:
+      return "Expectation Failed";
+    case 421:
+      return "Misdirected Request";
     case 422:
       return "Unprocessable Content";
+    case 426:
+      return "Upgrade Required";
     case 429:
       return "Too Many Requests";
     case 431:
@@ -113,11 +119,13 @@ bool Outbox::Reply(const Response& response) {
   return Wake();
 }
 
-bool Outbox::BeginStream(int status, const std::string& content_type) {
+bool Outbox::BeginStream(int status, const std::string& content_type,
+                         const std::vector<Header>& headers) {
   const std::lock_guard lock(mutex_);
   if (state_ != State::kWaiting) return false;
   state_ = State::kStreaming;
   bytes_ = Head(status, content_type, ForStream(framing_));
+  for (const auto& header : headers) AppendHeader(bytes_, header.name, header.value);
   if (framing_.chunked) bytes_ += "Transfer-Encoding: chunked\r\n";
   bytes_ += "\r\n";
   queued_ += bytes_.size();
@@ -152,6 +160,24 @@ bool Outbox::Finish() {
   return Wake();
 }
 
+Outbox::Upgraded Outbox::Upgrade(WebSocketHandlers handlers) {
+  const std::lock_guard lock(mutex_);
+  if (state_ != State::kWaiting || framing_.key.empty() || gone_) return {};
+  state_ = State::kDone;
+  end_ = End::kUpgraded;
+  session_ = std::make_unique<WsSession>(std::move(handlers), framing_.message_bytes);
+  bytes_ = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n";
+  AppendHeader(bytes_, "Sec-WebSocket-Accept", WsAccept(framing_.key));
+  bytes_ += "\r\n";
+  queued_ += bytes_.size();
+  return {.frames = session_->outbox, .wake = Wake()};
+}
+
+std::unique_ptr<WsSession> Outbox::TakeSession() {
+  const std::lock_guard lock(mutex_);
+  return std::move(session_);
+}
+
 bool Outbox::Abandon() {
   {
     const std::lock_guard lock(mutex_);
@@ -180,6 +206,40 @@ void Outbox::Sent(std::size_t bytes) {
   queued_ -= std::min<std::size_t>(bytes, queued_);
 }
 
+namespace {
+
+class WireSocket final : public WebSocket {
+ public:
+  WireSocket(std::shared_ptr<WsOutbox> frames, std::shared_ptr<Waker> waker,
+             std::uint64_t connection)
+      : frames_(std::move(frames)), waker_(std::move(waker)), connection_(connection) {}
+  ~WireSocket() override { WakeIf(frames_->Close(kWsGoingAway, "")); }
+  WireSocket(const WireSocket&) = delete;
+  WireSocket& operator=(const WireSocket&) = delete;
+
+  bool Send(std::string message) override {
+    const auto added = frames_->Send(WsOp::kBinary, message);
+    WakeIf(added.wake);
+    return added.taken;
+  }
+  void Close(int code, std::string reason) override { WakeIf(frames_->Close(code, reason)); }
+  void Pause() override { frames_->Pause(); }
+  void Resume() override { WakeIf(frames_->Resume()); }
+  std::size_t Queued() const override { return frames_->queued(); }
+  bool gone() const override { return frames_->gone(); }
+
+ private:
+  void WakeIf(bool needed) {
+    if (needed) waker_->Wake(connection_);
+  }
+
+  std::shared_ptr<WsOutbox> frames_;
+  std::shared_ptr<Waker> waker_;
+  std::uint64_t connection_;
+};
+
+}  // namespace
+
 WireExchange::WireExchange(std::shared_ptr<Outbox> outbox, std::shared_ptr<Waker> waker,
                            std::uint64_t connection)
     : outbox_(std::move(outbox)), waker_(std::move(waker)), connection_(connection) {}
@@ -192,14 +252,22 @@ void WireExchange::WakeIf(bool needed) {
 
 void WireExchange::Reply(Response response) { WakeIf(outbox_->Reply(response)); }
 
-void WireExchange::BeginStream(int status, std::string content_type) {
-  WakeIf(outbox_->BeginStream(status, content_type));
+void WireExchange::BeginStream(int status, std::string content_type, std::vector<Header> headers) {
+  WakeIf(outbox_->BeginStream(status, content_type, headers));
 }
 
 bool WireExchange::Write(std::string chunk) {
   const auto added = outbox_->Write(chunk);
   WakeIf(added.wake);
   return added.taken;
+}
+
+std::shared_ptr<WebSocket> WireExchange::Upgrade(WebSocketHandlers handlers) {
+  auto upgraded = outbox_->Upgrade(std::move(handlers));
+  if (!upgraded.frames) return nullptr;
+  auto out = std::make_shared<WireSocket>(std::move(upgraded.frames), waker_, connection_);
+  WakeIf(upgraded.wake);
+  return out;
 }
 
 void WireExchange::Finish() { WakeIf(outbox_->Finish()); }

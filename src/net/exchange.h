@@ -14,16 +14,21 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "net/http_server.h"
+#include "net/ws_session.h"
 
 namespace muster::net {
 
 // How an answer must be written, as its request asked for it.
 struct Framing {
   bool keep_alive = true;
-  bool chunked = true;  // HTTP/1.0 knows no chunks: a stream ends with its connection
-  bool head = false;    // the answer to HEAD has no body
+  bool chunked = true;            // HTTP/1.0 knows no chunks: a stream ends with its connection
+  bool head = false;              // the answer to HEAD has no body
+  std::string key{};              // of a request for a WebSocket; empty: it is not one
+  std::size_t message_bytes = 0;  // the most in one message
 };
 
 // A whole answer, head and body.
@@ -31,27 +36,35 @@ std::string Frame(const Response& response, const Framing& framing);
 
 class Outbox {
  public:
-  // What follows the last byte: the next request, an orderly close, or a cut.
-  enum class End { kOpen, kKeep, kClose, kAborted };
+  // What follows the last byte: the next request, an orderly close, a cut, or frames.
+  enum class End { kOpen, kKeep, kClose, kAborted, kUpgraded };
 
-  explicit Outbox(Framing framing) : framing_(framing) {}
+  explicit Outbox(Framing framing) : framing_(std::move(framing)) {}
   const Framing& framing() const { return framing_; }
 
   // For those who answer. They return whether the connection has to be woken.
   bool Reply(const Response& response);  // the first answer counts
-  bool BeginStream(int status, const std::string& content_type);
+  bool BeginStream(int status, const std::string& content_type,
+                   const std::vector<Header>& headers = {});
   struct Added {
     bool taken = false;
     bool wake = false;
   };
   Added Write(std::string_view chunk);
   bool Finish();
+  struct Upgraded {
+    std::shared_ptr<WsOutbox> frames{};  // null: not asked for, answered already, or gone
+    bool wake = false;
+  };
+  Upgraded Upgrade(WebSocketHandlers handlers);
   bool Abandon();  // nobody will answer any more
 
   // For the connection.
   End Take(std::string& into);  // `into` is empty before; what ends is behind the bytes taken
   void Sent(std::size_t bytes);
   void MarkGone() { gone_ = true; }
+  // After the upgrade; null when there was none. After MarkGone() there will be none.
+  std::unique_ptr<WsSession> TakeSession();
 
   std::size_t queued() const { return queued_; }
   bool gone() const { return gone_; }
@@ -69,6 +82,7 @@ class Outbox {
   End end_ = End::kOpen;
   bool wake_pending_ = false;
   std::string bytes_;
+  std::unique_ptr<WsSession> session_;
 };
 
 class Waker {
@@ -86,11 +100,12 @@ class WireExchange final : public Exchange {
   WireExchange& operator=(const WireExchange&) = delete;
 
   void Reply(Response response) override;
-  void BeginStream(int status, std::string content_type) override;
+  void BeginStream(int status, std::string content_type, std::vector<Header> headers) override;
   bool Write(std::string chunk) override;
   std::size_t Queued() const override { return outbox_->queued(); }
   void Finish() override;
   bool gone() const override { return outbox_->gone(); }
+  std::shared_ptr<WebSocket> Upgrade(WebSocketHandlers handlers) override;
 
  private:
   void WakeIf(bool needed);

@@ -36,7 +36,9 @@ struct Request {
   std::map<std::string, std::string> query{};
   std::vector<Header> headers{};
   std::string body{};
-  std::optional<Peer> peer{};  // set by the server, for Unix sockets only
+  // How it came, set by the server: over a Unix socket with `peer`, or over TCP with `remote`.
+  std::optional<Peer> peer{};
+  std::string remote{};  // the other machine's address, "10.0.0.7"
 
   // The first header of this name, whatever its case; null when there is none.
   const std::string* Find(std::string_view header) const;

@@ -8,8 +8,6 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
-#include <cerrno>
-#include <cstring>
 #include <exception>
 #include <iterator>
 #include <memory>
@@ -80,12 +78,11 @@ struct HttpClient::Call {
   std::int64_t deadline_ns = 0;  // 0: none for the whole
   bool repeatable = false;       // a second try is known to do no harm
   std::string bytes{};
+  std::string* ahead = nullptr;  // takes what comes behind a status of 101
 };
 
 HttpClient::HttpClient(Endpoint endpoint)
-    : endpoint_(std::move(endpoint)),
-      where_(endpoint_.unix_path.empty() ? fmt::format("{}:{}", endpoint_.host, endpoint_.port)
-                                         : endpoint_.unix_path) {}
+    : endpoint_(std::move(endpoint)), where_(Describe(endpoint_)) {}
 
 Result<Response> HttpClient::Send(const Request& request, int timeout_ms) {
   Call call{.request = request, .timeout_ms = timeout_ms};
@@ -100,12 +97,24 @@ Result<Response> HttpClient::Stream(const Request& request, int timeout_ms,
   return Perform(call);
 }
 
+Result<HttpClient::Switched> HttpClient::Switch(const Request& request, int timeout_ms) {
+  Switched out;
+  Call call{.request = request, .timeout_ms = timeout_ms, .ahead = &out.ahead};
+  if (timeout_ms > 0)
+    call.deadline_ns = clock_.MonotonicNs() + std::int64_t{timeout_ms} * 1'000'000;
+  auto response = Perform(call);
+  if (!response) return tl::unexpected(response.error());
+  out.response = std::move(*response);
+  if (out.response.status == 101) out.line = std::exchange(line_, {});
+  return out;
+}
+
 Result<Response> HttpClient::Perform(Call& call) {
   auto bytes = Serialise(call.request, endpoint_.unix_path.empty() ? where_ : "localhost");
   if (!bytes) return tl::unexpected(bytes.error());
   call.bytes = std::move(*bytes);
   for (;;) {
-    const bool kept = socket_.open() && StillOpen();
+    const bool kept = line_.socket.open() && line_.wire.Quiet();
     if (!kept) {
       if (auto connected = Connect(call); !connected) return tl::unexpected(connected.error());
     }
@@ -118,33 +127,25 @@ Result<Response> HttpClient::Perform(Call& call) {
     const bool listens = sent || (begun && sent.error().code == ErrorCode::kUnavailable);
     auto answer = listens ? ReadAnswer(call) : tl::unexpected(sent.error());
     if (answer) return answer;
-    socket_.Close();
+    line_ = {};
     const bool closed_on_us = answer.error().code == ErrorCode::kUnavailable;
     if (!kept || !call.repeatable || !closed_on_us) return answer;
   }
 }
 
 Result<void> HttpClient::Connect(Call& call) {
-  socket_.Close();
-  auto opened = endpoint_.unix_path.empty()
-                    ? ConnectTcp(endpoint_.host, endpoint_.port, call.timeout_ms)
-                    : ConnectUnix(endpoint_.unix_path, call.timeout_ms);
+  line_ = {};
+  auto opened = Dial(endpoint_, tls_, call.timeout_ms);
   if (!opened) return tl::unexpected(opened.error());
-  socket_ = std::move(*opened);
+  line_ = std::move(*opened);
   receive_timeout_ms_ = 0;
   send_timeout_ms_ = call.timeout_ms;
   return {};
 }
 
-bool HttpClient::StillOpen() const {
-  char byte = 0;
-  const ssize_t got = recv(socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  return got < 0 && errno == EAGAIN;  // bytes nobody asked for are as bad as an end
-}
-
 void HttpClient::LimitWait(int option, int& present_ms, int timeout_ms) {
   if (present_ms == timeout_ms) return;
-  SetSocketTimeout(socket_.get(), option, timeout_ms);
+  SetSocketTimeout(line_.socket.get(), option, timeout_ms);
   present_ms = timeout_ms;
 }
 
@@ -162,32 +163,18 @@ Result<void> HttpClient::SendAll(Call& call) {
   LimitWait(SO_SNDTIMEO, send_timeout_ms_, call.timeout_ms);
   std::string_view rest = call.bytes;
   while (!rest.empty()) {
-    const ssize_t sent = send(socket_.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
-    if (sent > 0) {
-      rest.remove_prefix(static_cast<std::size_t>(sent));
-      call.repeatable = false;
-    } else if (errno == EAGAIN) {
-      return Late();
-    } else if (errno != EINTR) {
-      return Lost(std::string("closed the connection: ") + std::strerror(errno));
+    const auto sent = line_.wire.Write(rest);
+    if (sent.state == Wire::State::kFailed || sent.state == Wire::State::kEnd) {
+      return Lost("closed the connection");
     }
+    if (sent.state != Wire::State::kMoved) return Late();
+    rest.remove_prefix(sent.bytes);
+    call.repeatable = false;
     if (call.deadline_ns != 0 && !rest.empty() && clock_.MonotonicNs() >= call.deadline_ns) {
       return Late();
     }
   }
   return {};
-}
-
-// 0: the peer has closed the connection.
-Result<std::size_t> HttpClient::Receive(Call& call, char* into, std::size_t most) {
-  for (;;) {
-    const ssize_t got = recv(socket_.get(), into, most, 0);
-    if (got >= 0) return static_cast<std::size_t>(got);
-    if (errno == EAGAIN) return Late();
-    if (errno == ECONNRESET) return std::size_t{0};
-    if (errno != EINTR) return Lost(std::string("cannot be read: ") + std::strerror(errno));
-    if (call.deadline_ns != 0 && clock_.MonotonicNs() >= call.deadline_ns) return Late();
-  }
 }
 
 Result<Response> HttpClient::ReadAnswer(Call& call) try {
@@ -202,21 +189,20 @@ Result<Response> HttpClient::ReadAnswer(Call& call) try {
   int wait_ms = call.timeout_ms;
   while (!parser.is_done()) {
     LimitWait(SO_RCVTIMEO, receive_timeout_ms_, wait_ms);
-    const auto got = Receive(call, buffer.get(), kReadBytes);
-    if (!got) {
-      call.repeatable = false;
-      return tl::unexpected(got.error());
-    }
+    const auto got = line_.wire.Read(buffer.get(), kReadBytes);
     error_code error;
-    if (*got == 0) {
+    if (got.state == Wire::State::kEnd || got.state == Wire::State::kFailed) {
       if (!parser.got_some() && input.empty())
         return Lost("closed the connection without an answer");
       parser.put_eof(error);
-      if (error) return Lost("closed the connection in the middle of its answer");
+      // A cut is no end: whoever made it may have wanted the rest not to be seen.
+      if (error || got.state == Wire::State::kFailed)
+        return Lost("closed the connection in the middle of its answer");
       break;
     }
     call.repeatable = false;
-    input.append(buffer.get(), *got);
+    if (got.state != Wire::State::kMoved) return Late();
+    input.append(buffer.get(), got.bytes);
     std::size_t taken = 0;
     do {
       taken = parser.put(asio::buffer(input), error);
@@ -230,7 +216,7 @@ Result<Response> HttpClient::ReadAnswer(Call& call) try {
       const bool more = (*call.on_chunk)(message.body());
       message.body().clear();
       if (!more) {
-        socket_.Close();
+        line_ = {};
         return Convert(parser);
       }
     }
@@ -239,7 +225,11 @@ Result<Response> HttpClient::ReadAnswer(Call& call) try {
     if (left_ns <= 0) return Late();
     wait_ms = static_cast<int>(left_ns / 1'000'000) + 1;
   }
-  if (!parser.keep_alive() || !input.empty()) socket_.Close();
+  if (call.ahead != nullptr && parser.get().result_int() == 101) {
+    *call.ahead = std::move(input);
+    return Convert(parser);
+  }
+  if (!parser.keep_alive() || !input.empty()) line_ = {};
   return Convert(parser);
 } catch (const std::exception& error) {  // a length that no memory can hold
   return Lost(std::string("sent an answer that cannot be read: ") + error.what());

@@ -6,23 +6,18 @@
 // no byte of the answer had come. Not thread-safe; one client per thread.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "net/dial.h"
 #include "net/http.h"
-#include "net/sockets.h"
 
 namespace muster::net {
-
-struct Endpoint {
-  std::string unix_path{};
-  std::string host = "127.0.0.1";  // these two when unix_path is empty
-  std::uint16_t port = 0;
-};
 
 class HttpClient {
  public:
@@ -36,6 +31,15 @@ class HttpClient {
   Result<Response> Stream(const Request& request, int timeout_ms,
                           const std::function<bool(std::string_view)>& on_chunk);
 
+  // For a request that asks for another protocol: with status 101 the connection is handed over,
+  // with the bytes that came behind the answer; with any other it is an answer as from Send().
+  struct Switched {
+    Response response{};
+    Line line{};
+    std::string ahead{};
+  };
+  Result<Switched> Switch(const Request& request, int timeout_ms);
+
  private:
   struct Call;  // one request under way
 
@@ -43,8 +47,6 @@ class HttpClient {
   Result<void> Connect(Call& call);
   Result<void> SendAll(Call& call);
   Result<Response> ReadAnswer(Call& call);
-  Result<std::size_t> Receive(Call& call, char* into, std::size_t most);
-  bool StillOpen() const;
   void LimitWait(int option, int& present_ms, int timeout_ms);
   tl::unexpected<Error> Lost(const std::string& how) const;
   tl::unexpected<Error> Late() const;
@@ -52,7 +54,8 @@ class HttpClient {
   Endpoint endpoint_;
   std::string where_;  // for messages
   SystemClock clock_;
-  Fd socket_;
+  std::shared_ptr<const TlsContext> tls_;  // once it was needed
+  Line line_;
   int receive_timeout_ms_ = 0;  // what the socket is set to
   int send_timeout_ms_ = 0;
 };

@@ -6,304 +6,39 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/basic_stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <mutex>
-#include <string_view>
 #include <system_error>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "net/connection.h"
 #include "net/exchange.h"
+#include "net/relay.h"
 #include "net/sockets.h"
 
 namespace muster::net {
 namespace {
 
 namespace asio = boost::asio;
-namespace http = boost::beast::http;
 using boost::system::error_code;
-// Asio is asked only when a descriptor is ready; reading and writing are plain system calls. That
-// needs no buffer per waiting connection and spares the compiler the composed operations.
-using Descriptor = asio::posix::basic_stream_descriptor<asio::io_context::executor_type>;
-using Parser = http::request_parser<http::string_body>;
 
-constexpr std::size_t kScratchBytes = std::size_t{64} << 10;
-constexpr std::size_t kMostAheadBytes = std::size_t{64}
-                                        << 10;  // of requests behind the present one
-constexpr std::size_t kMostDrainedBytes = std::size_t{64} << 20;
-constexpr std::size_t kFlushBytes = std::size_t{1} << 20;  // then it is another connection's turn
-constexpr int kTicks = 8;                                  // of one idle timeout
-constexpr int kDrainTicks = 2;
+constexpr int kTicks = 8;  // of the shortest timeout
 constexpr int kAcceptBurst = 64;
 constexpr int kMostRefused = 64;  // connections that are told 503 at a time; more are cut
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
-int StatusFor(error_code error) {
-  if (error == http::error::body_limit) return 413;
-  if (error == http::error::header_limit || error == http::error::buffer_overflow) return 431;
-  return 400;
-}
-
-class Connection;
-
-// What connections see of the server. Used on the server's thread only.
-struct Hall {
-  asio::io_context context{1};
-  ServerOptions options;
-  Handler handler;
-  std::shared_ptr<Waker> waker;
-  std::string scratch = std::string(kScratchBytes, '\0');
-  std::uint64_t last_id = 0;
-  std::unordered_map<std::uint64_t, std::shared_ptr<Connection>> connections;
-};
-
-class Connection : public std::enable_shared_from_this<Connection> {
- public:
-  Connection(Hall& hall, std::uint64_t id, Descriptor socket, std::optional<Peer> peer)
-      : hall_(hall), id_(id), socket_(std::move(socket)), peer_(peer) {}
-
-  void AwaitInput();
-  void Refuse(int status, std::string_view why);
-  void Flush();
-  void Tick();
-  void Close();
-
- private:
-  void OnReadable();
-  void Process(std::string_view fresh);
-  std::size_t Parse(std::string_view data);
-  void Dispatch();
-  void ContinueIfAsked();
-  void AwaitOutput();
-  bool FillOutput();
-  void AfterAnswer(Outbox::End end);
-  void ShutDown();
-
-  Hall& hall_;
-  const std::uint64_t id_;
-  Descriptor socket_;
-  const std::optional<Peer> peer_;
-  std::optional<Parser> parser_;    // while a request is arriving
-  std::string input_;               // read, but not parsed yet
-  std::shared_ptr<Outbox> outbox_;  // while a request is being answered
-  std::string output_;
-  std::size_t written_ = 0;  // of output_
-  std::size_t drained_ = 0;
-  int quiet_ticks_ = 0;
-  bool awaits_input_ = false;
-  bool awaits_output_ = false;
-  bool parsing_ = false;
-  bool continued_ = false;  // "100 Continue" is out
-  bool ended_ = false;      // the peer sends no more
-  bool last_ = false;       // what is in output_ is the last we say
-  bool draining_ = false;   // we have said it
-  bool closed_ = false;
-};
-
-void Connection::AwaitInput() {
-  const bool ahead = outbox_ && input_.size() >= kMostAheadBytes;
-  if (awaits_input_ || ended_ || closed_ || ahead) return;
-  awaits_input_ = true;
-  socket_.async_wait(Descriptor::wait_read, [self = shared_from_this()](error_code error) {
-    self->awaits_input_ = false;
-    if (!error && !self->closed_) self->OnReadable();
-  });
-}
-
-void Connection::OnReadable() {
-  auto& scratch = hall_.scratch;
-  const ssize_t got = recv(socket_.native_handle(), scratch.data(), scratch.size(), MSG_DONTWAIT);
-  if (got < 0 && errno != EAGAIN && errno != EINTR) return Close();
-  if (got == 0) {
-    ended_ = true;
-    if (draining_) return Close();
-    // Half-closed clients are common in scripts: they get the answers to what they sent.
-    return outbox_ ? outbox_->MarkGone() : Process({});
-  }
-  if (got > 0 && draining_) {
-    drained_ += static_cast<std::size_t>(got);
-    if (drained_ > kMostDrainedBytes) return Close();
-  } else if (got > 0) {
-    Process(std::string_view(scratch.data(), static_cast<std::size_t>(got)));
-  }
-  AwaitInput();
-}
-
-void Connection::Process(std::string_view fresh) {
-  parsing_ = true;
-  if (input_.empty()) {
-    const auto used = Parse(fresh);
-    input_.assign(fresh.substr(used));
-  } else {
-    input_.append(fresh);
-    input_.erase(0, Parse(input_));
-  }
-  parsing_ = false;
-  if (!outbox_ && ended_ && !last_) Close();
-}
-
-// Hands out requests until one is not answered at once; returns how much of `data` they took.
-std::size_t Connection::Parse(std::string_view data) {
-  std::size_t used = 0;
-  while (!outbox_ && !last_ && !closed_ && used < data.size()) {
-    if (!parser_) {
-      parser_.emplace();
-      parser_->eager(true);
-      parser_->header_limit(static_cast<std::uint32_t>(hall_.options.max_header_bytes));
-      parser_->body_limit(hall_.options.max_body_bytes);
-      quiet_ticks_ = 0;
-      continued_ = false;
-    }
-    error_code error;
-    const auto rest = data.substr(used);
-    const std::size_t taken = parser_->put(asio::buffer(rest.data(), rest.size()), error);
-    used += taken;
-    if (error && error != http::error::need_more) {
-      Refuse(StatusFor(error), error.message());
-    } else if (parser_->is_done()) {
-      Dispatch();
-    } else if (taken == 0) {
-      break;
-    }
-  }
-  ContinueIfAsked();
-  return used;
-}
-
-void Connection::ContinueIfAsked() {
-  if (!parser_ || !parser_->is_header_done() || continued_) return;
-  continued_ = true;
-  if (!boost::beast::iequals(parser_->get()[http::field::expect], "100-continue")) return;
-  output_ += "HTTP/1.1 100 Continue\r\n\r\n";
-  Flush();
-}
-
-void Connection::Dispatch() {
-  auto message = parser_->release();
-  parser_.reset();
-  auto target = ParseTarget({message.target().data(), message.target().size()});
-  if (!target) return Refuse(400, target.error().message);
-  Request request{.method = std::string(message.method_string()),
-                  .path = std::move(target->path),
-                  .query = std::move(target->query),
-                  .body = std::move(message.body()),
-                  .peer = peer_};
-  for (const auto& field : message) {
-    request.headers.push_back({std::string(field.name_string()), std::string(field.value())});
-  }
-  outbox_ = std::make_shared<Outbox>(Framing{.keep_alive = message.keep_alive(),
-                                             .chunked = message.version() >= 11,
-                                             .head = message.method() == http::verb::head});
-  if (ended_) outbox_->MarkGone();
-  hall_.handler(std::move(request), std::make_shared<WireExchange>(outbox_, hall_.waker, id_));
-}
-
-void Connection::Refuse(int status, std::string_view why) {
-  parser_.reset();
-  last_ = true;
-  output_ +=
-      Frame({.status = status, .content_type = "text/plain", .body = std::string(why) + "\n"},
-            {.keep_alive = false});
-  Flush();
-}
-
-void Connection::AwaitOutput() {
-  if (awaits_output_ || closed_) return;
-  awaits_output_ = true;
-  socket_.async_wait(Descriptor::wait_write, [self = shared_from_this()](error_code error) {
-    self->awaits_output_ = false;
-    if (!error && !self->closed_) self->Flush();
-  });
-}
-
-// False: there is nothing to write for now.
-bool Connection::FillOutput() {
-  if (written_ < output_.size()) return true;
-  if (output_.capacity() > kFlushBytes) output_ = {};
-  output_.clear();
-  written_ = 0;
-  if (!outbox_) return false;
-  const auto end = outbox_->Take(output_);
-  if (!output_.empty()) return true;
-  if (end != Outbox::End::kOpen) AfterAnswer(end);
-  return false;
-}
-
-// Never calls the handler: it may itself have been called from within an Exchange.
-void Connection::Flush() {
-  std::size_t budget = kFlushBytes;
-  while (!closed_ && FillOutput()) {
-    if (budget == 0) return AwaitOutput();
-    const auto rest = std::string_view(output_).substr(written_, budget);
-    const ssize_t sent =
-        send(socket_.native_handle(), rest.data(), rest.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno == EAGAIN) return AwaitOutput();
-    if (sent < 0) return Close();
-    written_ += static_cast<std::size_t>(sent);
-    budget -= static_cast<std::size_t>(sent);
-    quiet_ticks_ = 0;
-    if (outbox_) outbox_->Sent(static_cast<std::size_t>(sent));
-  }
-  if (last_ && !outbox_ && !closed_ && !draining_) ShutDown();
-}
-
-void Connection::AfterAnswer(Outbox::End end) {
-  if (end == Outbox::End::kAborted) return Close();
-  outbox_.reset();
-  quiet_ticks_ = 0;
-  if (end == Outbox::End::kClose) {
-    last_ = true;
-    return;
-  }
-  AwaitInput();
-  if (parsing_ || (input_.empty() && !ended_)) return;
-  asio::post(hall_.context, [self = shared_from_this()] {
-    if (!self->closed_ && !self->outbox_) self->Process({});
-  });
-}
-
-// Closing with input unread would reset the connection, and the peer might lose our last answer.
-void Connection::ShutDown() {
-  if (ended_) return Close();
-  draining_ = true;
-  quiet_ticks_ = 0;
-  shutdown(socket_.native_handle(), SHUT_WR);
-  AwaitInput();
-}
-
-void Connection::Tick() {
-  const bool handler_works = outbox_ && written_ == output_.size();
-  if (handler_works) return;
-  if (++quiet_ticks_ <= (draining_ ? kDrainTicks : kTicks)) return;
-  if (parser_ && !last_) return Refuse(408, "the request did not arrive in time");
-  Close();
-}
-
-void Connection::Close() {
-  if (std::exchange(closed_, true)) return;
-  if (outbox_) outbox_->MarkGone();
-  outbox_.reset();
-  error_code ignored;
-  socket_.close(ignored);
-  hall_.connections.erase(id_);  // callers hold a reference of their own
-}
+enum class Kind { kUnix, kPlainTcp, kTls };
 
 struct Listener {
   Descriptor socket;
-  bool is_unix = false;
+  Kind kind = Kind::kUnix;
 };
 
 std::optional<Peer> PeerOf(int socket) {
@@ -311,6 +46,24 @@ std::optional<Peer> PeerOf(int socket) {
   socklen_t size = sizeof(found);
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &found, &size) != 0) return std::nullopt;
   return Peer{.uid = found.uid, .gid = found.gid, .pid = found.pid};
+}
+
+Result<void> Check(const ServerOptions& options) {
+  if (options.unix_path.empty() && !options.loopback_port && !options.tcp) {
+    return Fail(ErrorCode::kInvalid, "the server has neither a socket path nor a port");
+  }
+  if (options.tls && !options.tcp) {
+    return Fail(ErrorCode::kInvalid, "there is a certificate but no address to use it on",
+                "name the TCP address to listen on");
+  }
+  if (options.tcp && !options.tls && !IsLoopback(options.tcp->address)) {
+    return Fail(ErrorCode::kInvalid,
+                "will not listen on " + options.tcp->address +
+                    " without TLS: tokens and data would "
+                    "cross the network in the clear",
+                "name a certificate and its key, or listen on 127.0.0.1");
+  }
+  return {};
 }
 
 }  // namespace
@@ -343,10 +96,12 @@ struct HttpServer::Impl {
     Impl* impl_;
   };
 
-  bool Listen(Fd socket, bool is_unix);
+  bool Listen(Fd socket, Kind kind);
   void Accept(Listener& listener);
   void AcceptSome(Listener& listener);
-  void Admit(Fd socket, bool is_unix);
+  void Admit(Fd socket, Kind kind);
+  std::shared_ptr<const TlsContext> Tls();
+  Result<void> LoadTls();
   void Pump(std::uint64_t connection);
   std::vector<std::shared_ptr<Connection>> Present() const;
   void Tick();
@@ -358,11 +113,13 @@ struct HttpServer::Impl {
   SocketFile file;
   std::vector<std::unique_ptr<Listener>> listeners;
   asio::steady_timer ticker{hall.context};
+  std::mutex tls_mutex;
+  std::shared_ptr<const TlsContext> tls;
   std::thread thread;
 };
 
-bool HttpServer::Impl::Listen(Fd socket, bool is_unix) {
-  auto listener = std::make_unique<Listener>(Listener{Descriptor(hall.context), is_unix});
+bool HttpServer::Impl::Listen(Fd socket, Kind kind) {
+  auto listener = std::make_unique<Listener>(Listener{Descriptor(hall.context), kind});
   error_code error;
   listener->socket.assign(socket.get(), error);
   if (error) return false;
@@ -384,7 +141,7 @@ void HttpServer::Impl::AcceptSome(Listener& listener) {
     Fd socket(
         accept4(listener.socket.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket.open()) {
-      Admit(std::move(socket), listener.is_unix);
+      Admit(std::move(socket), listener.kind);
     } else if (errno == EAGAIN) {
       break;
     } else if (errno != EINTR && errno != ECONNABORTED) {
@@ -399,32 +156,62 @@ void HttpServer::Impl::AcceptSome(Listener& listener) {
   Accept(listener);
 }
 
-void HttpServer::Impl::Admit(Fd socket, bool is_unix) {
+void HttpServer::Impl::Admit(Fd socket, Kind kind) {
   const auto most = static_cast<std::size_t>(hall.options.max_connections);
   const std::size_t present = hall.connections.size();
-  if (present >= most + kMostRefused) return;
-  if (!is_unix) {
+  // A refusal over TLS would cost the handshake that there is no room for.
+  if (present >= most + (kind == Kind::kTls ? 0 : kMostRefused)) return;
+  Caller caller;
+  if (kind == Kind::kUnix) {
+    caller.peer = PeerOf(socket.get());
+    if (!caller.peer) return;
+  } else {
     const int on = 1;
     setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    caller.remote = RemoteAddress(socket.get());
+    if (caller.remote.empty()) return;
   }
-  auto peer = is_unix ? PeerOf(socket.get()) : std::nullopt;
+  const auto key = PeerKey(caller.peer, caller.remote);
+  const bool welcome =
+      present < most && hall.peers.Enter(key, hall.options.max_connections_per_peer, hall.NowMs());
+  if (!welcome && kind == Kind::kTls) return;
   Descriptor descriptor(hall.context);
   error_code error;
   descriptor.assign(socket.get(), error);
+  if (welcome && error) hall.peers.Leave(key);
   if (error) return;
   socket.Release();
+  if (welcome) caller.key = key;
   const auto id = ++hall.last_id;
-  const auto connection = std::make_shared<Connection>(hall, id, std::move(descriptor), peer);
+  const auto connection = std::make_shared<Connection>(
+      hall, id, std::move(descriptor), std::move(caller), kind == Kind::kTls ? Tls() : nullptr);
   hall.connections.emplace(id, connection);
-  if (present >= most) return connection->Refuse(503, "too many connections, try again later");
+  if (!welcome) {
+    return connection->Refuse(503, "too many connections, try again later", {{"Retry-After", "1"}});
+  }
   connection->AwaitInput();
+}
+
+std::shared_ptr<const TlsContext> HttpServer::Impl::Tls() {
+  const std::lock_guard lock(tls_mutex);
+  return tls;
+}
+
+Result<void> HttpServer::Impl::LoadTls() {
+  if (!hall.options.tls) return {};
+  auto loaded = TlsContext::ForServer(*hall.options.tls);
+  if (!loaded) return tl::unexpected(loaded.error());
+  const std::lock_guard lock(tls_mutex);
+  tls = std::move(*loaded);
+  return {};
 }
 
 void HttpServer::Impl::Pump(std::uint64_t connection) {
   const auto found = hall.connections.find(connection);
   if (found == hall.connections.end()) return;
   const auto held = found->second;
-  held->Flush();
+  held->Wake();
 }
 
 // A copy, for those who may close some of them.
@@ -436,11 +223,16 @@ std::vector<std::shared_ptr<Connection>> HttpServer::Impl::Present() const {
 }
 
 void HttpServer::Impl::Tick() {
-  ticker.expires_after(
-      std::chrono::milliseconds(std::max(1, hall.options.idle_timeout_ms / kTicks)));
+  const auto& options = hall.options;
+  const int shortest =
+      std::min({options.idle_timeout_ms, options.header_timeout_ms, options.body_timeout_ms,
+                options.handshake_timeout_ms, options.ping_interval_ms});
+  ticker.expires_after(std::chrono::milliseconds(std::max(1, shortest / kTicks)));
   ticker.async_wait([this](error_code error) {
     if (error) return;
-    for (const auto& connection : Present()) connection->Tick();
+    const auto now_ms = hall.NowMs();
+    for (const auto& connection : Present()) connection->Tick(now_ms);
+    hall.peers.Sweep(now_ms);
     Tick();
   });
 }
@@ -460,50 +252,63 @@ void HttpServer::Impl::Stop() {
   hall.context.stop();
 }
 
-HttpServer::HttpServer(std::unique_ptr<Impl> impl, std::uint16_t port)
-    : impl_(std::move(impl)), port_(port) {}
+HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-Result<std::unique_ptr<HttpServer>> HttpServer::Start(ServerOptions options, Handler handler) {
-  if (options.unix_path.empty() && !options.loopback_port) {
-    return Fail(ErrorCode::kInvalid, "the server has neither a socket path nor a port");
-  }
-  UnixListener local;
-  Fd loopback;
+Result<std::unique_ptr<HttpServer>> HttpServer::Start(ServerOptions options, Handler handler) try {
+  if (auto sane = Check(options); !sane) return tl::unexpected(sane.error());
+  // Beast counts the bytes of a header in 16 bits.
+  options.max_header_bytes = std::min(options.max_header_bytes, std::size_t{64} << 10);
+  std::unique_ptr<HttpServer> out(new HttpServer(std::make_unique<Impl>()));
+  Impl& impl = *out->impl_;
+  impl.hall.options = std::move(options);
+  impl.hall.handler = std::move(handler);
+  impl.hall.waker = impl.door;
+  if (auto loaded = impl.LoadTls(); !loaded) return tl::unexpected(loaded.error());
+  if (auto opened = out->Open(); !opened) return tl::unexpected(opened.error());
+  impl.Tick();
+  impl.Run();
+  return out;
+} catch (const std::system_error& error) {  // no descriptor or no thread to be had
+  return Fail(ErrorCode::kUnavailable, std::string("cannot start the server: ") + error.what());
+}
+
+Result<void> HttpServer::Open() {
+  const auto& options = impl_->hall.options;
+  bool watched = true;
   if (!options.unix_path.empty()) {
     auto opened = ListenUnix(options.unix_path, options.unix_mode);
     if (!opened) return tl::unexpected(opened.error());
-    local = std::move(*opened);
+    impl_->file = std::move(opened->file);
+    watched = impl_->Listen(std::move(opened->socket), Kind::kUnix);
   }
   if (options.loopback_port) {
     auto opened = ListenLoopback(*options.loopback_port);
     if (!opened) return tl::unexpected(opened.error());
-    loopback = std::move(*opened);
+    port_ = PortOf(*opened);
+    watched = watched && impl_->Listen(std::move(*opened), Kind::kPlainTcp);
   }
-  const std::uint16_t port = loopback.open() ? PortOf(loopback) : std::uint16_t{0};
-  // Beast counts the bytes of a header in 16 bits.
-  options.max_header_bytes = std::min(options.max_header_bytes, std::size_t{64} << 10);
-  try {
-    auto impl = std::make_unique<Impl>();
-    impl->hall.options = std::move(options);
-    impl->hall.handler = std::move(handler);
-    impl->hall.waker = impl->door;
-    impl->file = std::move(local.file);
-    if ((local.socket.open() && !impl->Listen(std::move(local.socket), true)) ||
-        (loopback.open() && !impl->Listen(std::move(loopback), false))) {
-      return Fail(ErrorCode::kUnavailable, "the system cannot watch another socket");
-    }
-    impl->Tick();
-    impl->Run();
-    return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl), port));
-  } catch (const std::system_error& error) {  // no descriptor or no thread to be had
-    return Fail(ErrorCode::kUnavailable, std::string("cannot start the server: ") + error.what());
+  if (options.tcp) {
+    auto opened = ListenTcp(options.tcp->address, options.tcp->port);
+    if (!opened) return tl::unexpected(opened.error());
+    tcp_port_ = PortOf(*opened);
+    const Kind kind = options.tls ? Kind::kTls : Kind::kPlainTcp;
+    watched = watched && impl_->Listen(std::move(*opened), kind);
   }
+  if (!watched) return Fail(ErrorCode::kUnavailable, "the system cannot watch another socket");
+  return {};
 }
+
+bool HttpServer::Relay(Exchange& exchange, RelayTarget target) {
+  return StartRelay(impl_->hall.context, exchange, std::move(target));
+}
+
+Result<void> HttpServer::ReloadTls() { return impl_->LoadTls(); }
 
 HttpServer::~HttpServer() {
   MUSTER_CHECK(impl_->thread.get_id() != std::this_thread::get_id(),
                "the server is not destroyed by its own thread");
   impl_->door->Shut();
+  if (!impl_->thread.joinable()) return;  // it never started
   // Behind what was already posted, so that answers given before are still sent.
   asio::post(impl_->hall.context, [this] { impl_->Stop(); });
   impl_->thread.join();

@@ -15,12 +15,6 @@
 namespace muster::net {
 namespace {
 
-ServerOptions At(const std::string& path) {
-  ServerOptions options;
-  options.unix_path = path;
-  return options;
-}
-
 constexpr std::string_view kGet = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n";
 constexpr std::string_view kLastGet = "GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
 
@@ -195,6 +189,7 @@ TEST(HttpServer, GivesUpOnRequestsThatDoNotArriveAndOnIdleConnections) {
   const SocketFolder folder;
   auto options = At(folder.Path());
   options.idle_timeout_ms = 80;
+  options.header_timeout_ms = 80;
   const auto server = StartServer(options, Echo);
   auto slow = RawUnix(folder.Path());
   slow.Send("GET / HT");

@@ -7,12 +7,6 @@
 namespace muster::net {
 namespace {
 
-ServerOptions At(const std::string& path) {
-  ServerOptions options;
-  options.unix_path = path;
-  return options;
-}
-
 // Hands the exchange of the next request to the test.
 class Caught {
  public:
@@ -32,7 +26,7 @@ TEST(Stream, ArrivesAsItIsWrittenAndTheConnectionIsKept) {
   int requests = 0;
   const auto server = StartServer(At(folder.Path()), [&](Request, auto exchange) {
     ++requests;
-    exchange->BeginStream(200, "application/x-ndjson");
+    exchange->BeginStream(200, "application/x-ndjson", {{"Cache-Control", "no-store"}});
     for (const char* line : {"one\n", "two\n", "three\n"}) EXPECT_TRUE(exchange->Write(line));
     exchange->Finish();
     EXPECT_FALSE(exchange->Write("behind the end"));
@@ -46,6 +40,7 @@ TEST(Stream, ArrivesAsItIsWrittenAndTheConnectionIsKept) {
     });
     ASSERT_TRUE(response.has_value()) << Describe(response.error());
     EXPECT_EQ(response->content_type, "application/x-ndjson");
+    EXPECT_EQ(*response->Find("cache-control"), "no-store");
     EXPECT_EQ(all, "one\ntwo\nthree\n");
   }
   EXPECT_EQ(requests, 2);

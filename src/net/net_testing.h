@@ -37,6 +37,12 @@ class SocketFolder {
   std::filesystem::path path_;
 };
 
+inline ServerOptions At(const std::string& path) {
+  ServerOptions options;
+  options.unix_path = path;
+  return options;
+}
+
 inline std::unique_ptr<HttpServer> StartServer(ServerOptions options, Handler handler) {
   auto server = HttpServer::Start(std::move(options), std::move(handler));
   if (!server) ADD_FAILURE() << Describe(server.error());
@@ -74,6 +80,7 @@ class RawClient {
 
   void EndSending() { shutdown(socket_.get(), SHUT_WR); }
   void Close() { socket_.Close(); }
+  int fd() const { return socket_.get(); }
 
   // Everything up to `mark`, or up to the end when it never comes; the rest is kept.
   std::string ReadUntil(std::string_view mark) {
@@ -84,6 +91,12 @@ class RawClient {
     std::string out = input_.substr(0, size);
     input_.erase(0, size);
     return out;
+  }
+
+  // What has come since; empty at the end of the connection.
+  std::string ReadSome() {
+    if (input_.empty()) ReadMore();
+    return std::exchange(input_, {});
   }
 
   // Everything up to the end of the connection.

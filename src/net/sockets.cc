@@ -26,6 +26,13 @@ const sockaddr* Generic(const sockaddr_un& address) {
   return reinterpret_cast<const sockaddr*>(&address);
 }
 
+sockaddr* Generic(sockaddr_storage& address) { return reinterpret_cast<sockaddr*>(&address); }
+
+std::string Where(const std::string& host, std::uint16_t port) {
+  if (host.find(':') == std::string::npos) return fmt::format("{}:{}", host, port);
+  return fmt::format("[{}]:{}", host, port);
+}
+
 Result<sockaddr_un> UnixAddress(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -149,28 +156,63 @@ Result<UnixListener> ListenUnix(const std::string& path, std::uint32_t mode) {
   return out;
 }
 
-Result<Fd> ListenLoopback(std::uint16_t port) {
-  const std::string where = fmt::format("127.0.0.1:{}", port);
-  Fd out(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+Result<Fd> ListenLoopback(std::uint16_t port) { return ListenTcp("127.0.0.1", port); }
+
+Result<Fd> ListenTcp(const std::string& address, std::uint16_t port) {
+  const std::string where = Where(address, port);
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_STREAM;
+  wanted.ai_flags = AI_NUMERICSERV | AI_NUMERICHOST | AI_PASSIVE;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(address.c_str(), std::to_string(port).c_str(), &wanted, &found) != 0) {
+    return Fail(ErrorCode::kInvalid,
+                "cannot listen on " + where + ": \"" + address + "\" is not an address",
+                "use an address such as 0.0.0.0, :: or 10.0.0.7");
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
+  Fd out(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!out.open()) return CannotListen(where, errno);
   const int on = 1;
   setsockopt(out.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (bind(out.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
-      listen(out.get(), kBacklog) != 0) {
+  if (bind(out.get(), found->ai_addr, found->ai_addrlen) != 0 || listen(out.get(), kBacklog) != 0) {
     return CannotListen(where, errno);
   }
   return out;
 }
 
+bool IsLoopback(const std::string& address) {
+  if (address == "localhost") return true;
+  in_addr four{};
+  if (inet_pton(AF_INET, address.c_str(), &four) == 1) return ntohl(four.s_addr) >> 24 == 127;
+  in6_addr six{};
+  return inet_pton(AF_INET6, address.c_str(), &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
+}
+
 std::uint16_t PortOf(const Fd& socket) {
-  sockaddr_in address{};
+  sockaddr_storage address{};
   socklen_t size = sizeof(address);
-  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
-  return ntohs(address.sin_port);
+  if (getsockname(socket.get(), Generic(address), &size) != 0) return 0;
+  return address.ss_family == AF_INET6 ? ntohs(reinterpret_cast<sockaddr_in6&>(address).sin6_port)
+                                       : ntohs(reinterpret_cast<sockaddr_in&>(address).sin_port);
+}
+
+std::string RemoteAddress(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  char text[INET6_ADDRSTRLEN] = {};
+  if (getpeername(socket, Generic(address), &size) != 0) return {};
+  if (address.ss_family == AF_INET) {
+    inet_ntop(AF_INET, &reinterpret_cast<sockaddr_in&>(address).sin_addr, text, sizeof(text));
+  } else if (address.ss_family == AF_INET6) {
+    const in6_addr& six = reinterpret_cast<sockaddr_in6&>(address).sin6_addr;
+    // One machine, one text: 10.0.0.7 comes as ::ffff:10.0.0.7 to a socket for both kinds.
+    if (IN6_IS_ADDR_V4MAPPED(&six)) {
+      inet_ntop(AF_INET, &six.s6_addr[12], text, sizeof(text));
+    } else {
+      inet_ntop(AF_INET6, &six, text, sizeof(text));
+    }
+  }
+  return text;
 }
 
 void SetSocketTimeout(int socket, int option, int timeout_ms) {
@@ -192,8 +234,35 @@ Result<Fd> ConnectUnix(const std::string& path, int timeout_ms) {
   return out;
 }
 
+Result<Fd> BeginConnectUnix(const std::string& path) {
+  const auto address = UnixAddress(path);
+  if (!address) return tl::unexpected(address.error());
+  Fd out(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!out.open()) return CannotConnect(path, errno);
+  // EAGAIN is a full queue here, and no event would tell of room in it.
+  if (connect(out.get(), Generic(*address), sizeof(*address)) == 0) return out;
+  return CannotConnect(path, errno);
+}
+
+Result<Fd> BeginConnectLoopback(std::uint16_t port) {
+  const std::string where = Where("127.0.0.1", port);
+  Fd out(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!out.open()) return CannotConnect(where, errno);
+  const int on = 1;
+  setsockopt(out.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (connect(out.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 &&
+      errno != EINPROGRESS) {
+    return CannotConnect(where, errno);
+  }
+  return out;
+}
+
 Result<Fd> ConnectTcp(const std::string& host, std::uint16_t port, int timeout_ms) {
-  const std::string where = fmt::format("{}:{}", host, port);
+  const std::string where = Where(host, port);
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
   wanted.ai_flags = AI_NUMERICSERV;

@@ -1,4 +1,4 @@
-// Sockets: opening both ends of a Unix or loopback connection, with errors for people.
+// Sockets: opening both ends of a Unix or TCP connection, with errors for people.
 //
 // A socket file is replaced when nobody listens on it any more, never when somebody does and never
 // when it is another kind of file. Two servers that start on one path in the same instant are not
@@ -59,11 +59,20 @@ struct UnixListener {
 // Listening sockets do not block; mode is the socket file's, whatever the umask.
 Result<UnixListener> ListenUnix(const std::string& path, std::uint32_t mode);
 Result<Fd> ListenLoopback(std::uint16_t port);
+// `address` is numeric: 0.0.0.0 and :: mean every network of this machine.
+Result<Fd> ListenTcp(const std::string& address, std::uint16_t port);
+bool IsLoopback(const std::string& address);  // numeric, or localhost
 std::uint16_t PortOf(const Fd& socket);
+// The other end of a TCP connection, "10.0.0.7"; empty when it has gone.
+std::string RemoteAddress(int socket);
 
 // Connected sockets block. timeout_ms 0: as long as the system is willing to wait.
 Result<Fd> ConnectUnix(const std::string& path, int timeout_ms);
 Result<Fd> ConnectTcp(const std::string& host, std::uint16_t port, int timeout_ms);
+
+// Do not block: connected, or failed, when the socket is ready for writing.
+Result<Fd> BeginConnectUnix(const std::string& path);
+Result<Fd> BeginConnectLoopback(std::uint16_t port);
 
 // How long calls on a blocking socket may wait: SO_RCVTIMEO or SO_SNDTIMEO; 0: for ever.
 void SetSocketTimeout(int socket, int option, int timeout_ms);

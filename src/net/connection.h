@@ -1,0 +1,120 @@
+// Connection: one client's requests, from bytes to the handler and from answers to bytes.
+//
+// Lives on the server's thread, in the Hall that all connections share. Asio is asked only when a
+// descriptor is ready; reading and writing are plain calls of the Wire. That needs no buffer per
+// waiting connection and spares the compiler the composed operations.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/basic_stream_descriptor.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "net/exchange.h"
+#include "net/http_server.h"
+#include "net/peers.h"
+#include "net/tls.h"
+#include "net/ws_session.h"
+
+namespace muster::net {
+
+using Descriptor =
+    boost::asio::posix::basic_stream_descriptor<boost::asio::io_context::executor_type>;
+
+class Connection;
+
+// What connections see of the server. Used on the server's thread only.
+struct Hall {
+  boost::asio::io_context context{1};
+  ServerOptions options;
+  Handler handler;
+  std::shared_ptr<Waker> waker;
+  SystemClock clock;
+  std::string scratch = std::string(std::size_t{64} << 10, '\0');
+  Peers peers;
+  std::uint64_t last_id = 0;
+  std::unordered_map<std::uint64_t, std::shared_ptr<Connection>> connections;
+
+  std::int64_t NowMs() { return clock.MonotonicNs() / 1'000'000; }
+};
+
+struct Caller {
+  std::optional<Peer> peer{};  // over a Unix socket
+  std::string remote{};        // over TCP
+  std::string key{};           // among the peers; empty: not counted there
+};
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  // `tls` null: in the clear.
+  Connection(Hall& hall, std::uint64_t id, Descriptor socket, Caller caller,
+             std::shared_ptr<const TlsContext> tls);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  void AwaitInput();
+  void Refuse(int status, std::string_view why, std::vector<Header> headers = {});
+  void Wake();  // there is something to send, or to read again
+  void Tick(std::int64_t now_ms);
+  void Close();
+
+ private:
+  enum class Stage { kGreeting, kHandshake, kTalking };
+  struct Arriving;  // a request that is not complete
+
+  void OnReadable();
+  bool Greet();
+  void ShakeHands();
+  void OnEnd();
+  void Process(std::string_view fresh);
+  std::size_t Parse(std::string_view data);
+  void CheckHead();
+  bool TooFast();
+  void Dispatch();
+  void Upgrade();
+  void ReadFrames(std::string_view fresh);
+  void OnFrame(WsEvent event);
+  void AfterFrames(bool sent);
+  void TickFrames(std::int64_t now_ms);
+  void TellClosed();
+  void AwaitOutput();
+  void Flush();
+  bool FillOutput();
+  void AfterAnswer(Outbox::End end);
+  void ShutDown();
+  std::int64_t PatienceMs() const;
+
+  Hall& hall_;
+  const std::uint64_t id_;
+  Descriptor socket_;
+  Wire wire_;
+  const Caller caller_;
+  std::shared_ptr<const TlsContext> tls_;  // until the client's first byte
+  Stage stage_;
+  std::unique_ptr<Arriving> arriving_;
+  std::string input_;               // read, but not parsed yet
+  std::shared_ptr<Outbox> outbox_;  // while a request is being answered
+  std::shared_ptr<WsSession> ws_;   // from the upgrade on
+  std::string output_;
+  std::size_t written_ = 0;  // of output_
+  std::size_t drained_ = 0;
+  std::int64_t since_ms_;  // the last step forward
+  bool awaits_input_ = false;
+  bool awaits_output_ = false;
+  bool reads_when_writable_ = false;
+  bool parsing_ = false;
+  bool ended_ = false;     // the peer sends no more
+  bool last_ = false;      // what is in output_ is the last we say
+  bool draining_ = false;  // we have said it
+  bool closed_ = false;
+};
+
+}  // namespace muster::net
