@@ -12,9 +12,19 @@ namespace {
 constexpr std::size_t kMostControl = 125;
 constexpr std::uint8_t kFin = 0x80;
 constexpr std::uint8_t kReserved = 0x70;
+constexpr std::uint8_t kOp = 0x0f;
 constexpr std::uint8_t kMasked = 0x80;
+constexpr std::uint8_t kLength = 0x7f;
 
 bool IsControl(WsOp op) { return op >= WsOp::kClose; }
+
+bool BeginsFrame(std::uint8_t first, std::uint8_t second, bool masked) {
+  const int op = first & kOp;
+  if ((first & kReserved) != 0 || (op > 2 && op < 8) || op > 10) return false;
+  if (((second & kMasked) != 0) != masked) return false;
+  const bool short_and_whole = (first & kFin) != 0 && (second & kLength) <= kMostControl;
+  return !IsControl(static_cast<WsOp>(op)) || short_and_whole;
+}
 
 // The mask repeats every four bytes, so eight can be done at a time.
 void ApplyMask(char* data, std::size_t size, const WsMask& mask, std::size_t at) {
@@ -88,7 +98,7 @@ bool WsReader::Fail(int code) {
 
 std::size_t WsReader::HeadNeeds() const {
   if (head_size_ < 2) return 2;
-  const int length = head_[1] & 0x7f;
+  const int length = head_[1] & kLength;
   const std::size_t extra = length == 126 ? 2 : length == 127 ? 8 : 0;
   return 2 + extra + ((head_[1] & kMasked) != 0 ? mask_.size() : 0);
 }
@@ -99,17 +109,18 @@ bool WsReader::TakeHead(std::string_view& bytes) {
     if (bytes.empty()) return false;
     head_[head_size_++] = static_cast<std::uint8_t>(bytes.front());
     bytes.remove_prefix(1);
+    // At once: of bytes that are no frame the rest of the head may never come.
+    if (head_size_ == 2 && !BeginsFrame(head_[0], head_[1], masked_)) {
+      return Fail(kWsProtocolError);
+    }
   }
   return ReadHead();
 }
 
 bool WsReader::ReadHead() {
-  const int op = head_[0] & 0x0f;
   fin_ = (head_[0] & kFin) != 0;
-  if ((head_[0] & kReserved) != 0 || (op > 2 && op < 8) || op > 10) return Fail(kWsProtocolError);
-  op_ = static_cast<WsOp>(op);
-  if (((head_[1] & kMasked) != 0) != masked_) return Fail(kWsProtocolError);
-  const std::size_t short_length = head_[1] & 0x7f;
+  op_ = static_cast<WsOp>(head_[0] & kOp);
+  const std::size_t short_length = head_[1] & kLength;
   left_ = short_length;
   std::size_t at = 2;
   if (short_length >= 126) {
@@ -123,9 +134,7 @@ bool WsReader::ReadHead() {
   }
   if (masked_) std::copy_n(head_.begin() + static_cast<std::ptrdiff_t>(at), 4, mask_.begin());
   mask_at_ = 0;
-  if (IsControl(op_)) {
-    if (!fin_ || left_ > kMostControl) return Fail(kWsProtocolError);
-  } else {
+  if (!IsControl(op_)) {
     const bool continues = fragments_ != WsOp::kContinuation;
     if (continues != (op_ == WsOp::kContinuation)) return Fail(kWsProtocolError);
     if (left_ > most_ - message_.size()) return Fail(kWsTooLarge);

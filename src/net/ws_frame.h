@@ -57,8 +57,6 @@ class WsReader {
   // or a rule was broken.
   std::optional<WsEvent> Next(std::string_view& bytes);
   int failure() const { return failure_; }  // the code to close with; 0: none
-  // In the middle of a frame or of a message.
-  bool midway() const { return head_size_ > 0 || fragments_ != WsOp::kContinuation; }
 
  private:
   static constexpr std::size_t kLargestHead = 14;
