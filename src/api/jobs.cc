@@ -1,6 +1,7 @@
 #include "api/jobs.h"
 
 #include <algorithm>
+#include <iterator>
 #include <thread>
 
 #include "api/listing.h"
@@ -110,6 +111,30 @@ Result<void> Do(Controller& control, JobNumber id, const Call& call, const contr
   return Fail(ErrorCode::kInternal, "nobody does \"" + verb + "\" to a job");
 }
 
+// By number the page is found where it begins; for any other order all have to be looked at.
+template <typename Wanted>
+void Collect(const state::State& state, const Order& order, const std::string& cursor,
+             std::size_t most, std::vector<Entry>& entries, const Wanted& wanted) {
+  const auto& jobs = state.jobs();
+  const auto add = [&](const JobRecord& job) {
+    if (wanted(job)) entries.push_back({KeyOf(order, job), &job});
+  };
+  if (order.key != "id") {
+    entries.reserve(jobs.size());
+    for (const auto& [id, job] : jobs) add(job);
+    return;
+  }
+  const auto at = model::ParseWhole(cursor.substr(0, cursor.find('.')));
+  const auto last = static_cast<JobNumber>(at.value_or(0));
+  if (order.descending) {
+    auto from = std::make_reverse_iterator(at ? jobs.lower_bound(last) : jobs.end());
+    for (; from != jobs.rend() && entries.size() < most; ++from) add(from->second);
+  } else {
+    auto from = at ? jobs.upper_bound(last) : jobs.begin();
+    for (; from != jobs.end() && entries.size() < most; ++from) add(from->second);
+  }
+}
+
 // The latest records about a job that `view` turns into something, newest first.
 template <typename View>
 Result<DocNode> Latest(Controller& control, JobNumber job, std::size_t limit, const View& view) {
@@ -180,10 +205,8 @@ void ListJobs(Desk& desk, const Call& call) {
                        access.Sees(job.user, of) && Holds(filter, job);
               };
               std::vector<Entry> entries;
-              for (const auto& [id, job] : control.state().jobs()) {
-                if ((all || !job.ending) && wanted(job))
-                  entries.push_back({KeyOf(order, job), &job});
-              }
+              Collect(control.state(), order, call.Text("cursor"), limit + 1, entries,
+                      [&](const JobRecord& job) { return (all || !job.ending) && wanted(job); });
               // What only history has, newest first, from where the page begins.
               std::vector<JobRecord> old;
               if (all) {
@@ -206,11 +229,10 @@ void ListJobs(Desk& desk, const Call& call) {
                 }
                 for (const auto& job : old) entries.push_back({KeyOf(order, job), &job});
               }
-              const bool more_than_a_page = entries.size() > limit;
               auto page = Page(std::move(entries), order, call.Text("cursor"), limit + 1);
               if (!page) return tl::unexpected(page.error());
-              const bool more = more_than_a_page && page->size() > limit;
-              if (page->size() > limit) page->resize(limit);
+              const bool more = page->size() > limit;
+              if (more) page->resize(limit);
               DocNode list = ListNode();
               const auto fields = call.Text("fields");
               for (const auto& entry : *page) {

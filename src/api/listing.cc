@@ -38,14 +38,19 @@ std::int64_t NumberOf(std::string_view key, const JobRecord& job) {
   return GpuMilli(job);
 }
 
-std::string TextOf(const std::string& key, const JobRecord& job) {
-  if (key == "name") return job.name();
+// `made` holds the text where none is there that could be pointed to.
+std::string_view TextOf(const std::string& key, const JobRecord& job, std::string& made) {
+  if (key == "phase") return state::Name(state::PhaseOf(job));
   if (key == "user") return job.user;
   if (key == "queue") return job.spec->queue;
-  if (key == "kind") return std::string(model::NameOf(job.spec->kind));
-  if (key == "phase") return std::string(state::Name(state::PhaseOf(job)));
+  if (key == "kind") return model::NameOf(job.spec->kind);
+  if (key == "name") {
+    if (job.array == 0) return job.spec->name;
+    made = job.name();
+    return made;
+  }
   const auto label = job.spec->labels.find(key.substr(std::string_view("labels.").size()));
-  return label == job.spec->labels.end() ? "" : label->second;
+  return label == job.spec->labels.end() ? std::string_view() : label->second;
 }
 
 tl::unexpected<Error> Wrong(const std::string& what, const std::string& hint) {
@@ -114,8 +119,9 @@ bool Holds(const Condition& condition, const JobRecord& job) {
         return false;
     }
   }
-  const auto text = TextOf(condition.key, job);
-  if (condition.op == Op::kContains) return text.find(condition.value) != std::string::npos;
+  std::string made;
+  const auto text = TextOf(condition.key, job, made);
+  if (condition.op == Op::kContains) return text.find(condition.value) != std::string_view::npos;
   return (text == condition.value) == (condition.op == Op::kIs);
 }
 

@@ -79,7 +79,6 @@ struct WaitOptions {
 };
 int Wait(Session& session, const WaitOptions& options);
 
-
 // cancel, suspend, resume, hold, release, requeue; scale and priority with their query.
 int Act(Session& session, const std::vector<std::string>& jobs, const std::string& verb,
         const client::Client::Query& query);
