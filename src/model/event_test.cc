@@ -79,7 +79,7 @@ TEST(Event, AKindKeepsItsNumberAndItsName) {
                                                                 {UserRemoved{}, "user-removed"},
                                                                 {TokenMade{}, "token-made"},
                                                                 {TokenRevoked{}, "token-revoked"}};
-  std::size_t number = 19;
+  std::size_t number = 20;
   for (const auto& [body, name] : added) {
     EXPECT_EQ(body.index(), number++);
     EXPECT_EQ(KindOf(body), name);
