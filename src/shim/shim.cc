@@ -28,6 +28,7 @@ constexpr int kReadsAtTheEnd = 1024;  // of a stream that somebody outside may s
 constexpr std::int64_t kReportEveryMs = 1'000;
 constexpr std::int64_t kSpoolAgainMs = 500;
 constexpr int kKillAgainMs = 10;
+constexpr std::int64_t kHangUpAgainMs = 100;
 constexpr int kCgroupTries = 200;
 constexpr std::int64_t kCleanUpMs = 30'000;
 
@@ -106,6 +107,7 @@ Result<void> Shim::Begin() {
   limits_ = Limit();
   // The last thing before the fork: whatever failed above may be tried again.
   if (auto marked = MarkBegun(); !marked) return marked;
+  if (order_.terminal) order_.env.try_emplace("TERM", "xterm-256color");
   const bool use_rlimits = !cgroup_ && Cgroup::IsAsked(order_);
   const std::vector<Handle> no_doors;
   auto worker = Spawn(order_, cgroup_ ? cgroup_->doors() : no_doors, use_rlimits);
@@ -154,6 +156,7 @@ void Shim::Loop() {
     Copy(worker_.err, err_log_, kReadsAtATime);
     const auto now_ms = NowMs();
     Carry(stopping_.Due(now_ms));
+    HangUpAShell(now_ms);
     KeepRecords(now_ms);
   }
 }
@@ -171,6 +174,7 @@ void Shim::Wait() {
 int Shim::TimeoutMs(std::int64_t now_ms) const {
   std::int64_t wait_ms = 3'600'000;
   if (const auto due_ms = stopping_.due_ms()) wait_ms = std::min(wait_ms, *due_ms - now_ms);
+  if (hangs_up_) wait_ms = std::min(wait_ms, hang_up_due_ms_ - now_ms);
   if (report_is_new_ || spool_.waiting()) wait_ms = std::min(wait_ms, records_due_ms_ - now_ms);
   return wait_ms < 0 ? 0 : static_cast<int>(wait_ms);
 }
@@ -224,7 +228,7 @@ void Shim::Obey(const contract::Tell& tell) {
     case contract::Tell::Kind::kKill:
       return Carry(stopping_.Kill(now_ms));
     case contract::Tell::Kind::kSignal:
-      if (const auto number = contract::SignalNumber(tell.signal)) kill(-worker_.pid, *number);
+      if (const auto number = contract::SignalNumber(tell.signal)) console_.Signal(*number);
       return;
     case contract::Tell::Kind::kMessage:
       return socket_->Tell(tell.message + "\n");
@@ -262,14 +266,27 @@ void Shim::Carry(Stopping::Act act) {
       return;
     case Stopping::Act::kAsk:
       if (const auto number = contract::SignalNumber(order_.checkpoint_signal)) {
-        kill(-worker_.pid, *number);
+        console_.Signal(*number);
       }
       return socket_->Tell(contract::Encode(contract::Told{contract::Stop{stop_grace_ms_}}));
     case Stopping::Act::kTerminate:
-      return SignalEach(Descendants(getpid()), SIGTERM);
+      SignalEach(Descendants(getpid()), SIGTERM);
+      if (!order_.terminal) return;
+      SignalEach(Descendants(getpid()), SIGCONT);  // what Ctrl-Z stopped must run to hear it
+      hangs_up_ = true;
+      return;
     case Stopping::Act::kKill:
       return SignalEach(Descendants(getpid()), SIGKILL);
   }
+}
+
+// An interactive shell ignores SIGTERM; once nothing runs in it, it is told that its user is gone.
+void Shim::HangUpAShell(std::int64_t now_ms) {
+  if (!hangs_up_ || now_ms < hang_up_due_ms_ || ended_) return;
+  hang_up_due_ms_ = now_ms + kHangUpAgainMs;
+  if (!Ignores(worker_.pid, SIGTERM) || !Descendants(worker_.pid).empty()) return;
+  SignalEach({worker_.pid}, SIGHUP);
+  SignalEach({worker_.pid}, SIGCONT);
 }
 
 void Shim::Hear(const contract::Said& said) {
@@ -339,6 +356,7 @@ void Shim::CleanUp() {
   if (order_.cleanup.empty()) return;
   contract::LaunchOrder order = order_;
   order.command = order_.cleanup;
+  order.terminal = false;
   auto helper = Spawn(order, {}, false);
   if (!helper) return;
   const auto late_ms = NowMs() + kCleanUpMs;

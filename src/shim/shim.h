@@ -22,6 +22,7 @@
 #include "contract/records.h"
 #include "contract/tell.h"
 #include "shim/cgroup.h"
+#include "shim/console.h"
 #include "shim/doors.h"
 #include "shim/log_writer.h"
 #include "shim/spawn.h"
@@ -56,6 +57,7 @@ class Shim {
   void Reap();
   void Copy(Handle& from, LogWriter& to, int reads);
   void Carry(Stopping::Act act);
+  void HangUpAShell(std::int64_t now_ms);
   void Hear(const contract::Said& said);
   void KeepRecords(std::int64_t now_ms);
 
@@ -79,9 +81,12 @@ class Shim {
   std::optional<WorkerSocket> socket_;
   Handle signals_;
   Worker worker_;
+  Console console_{worker_};
   bool ended_ = false;
   std::int64_t cpu_us_ = 0;
   std::int64_t stop_grace_ms_ = 0;
+  bool hangs_up_ = false;
+  std::int64_t hang_up_due_ms_ = 0;
   contract::ExitRecord exit_;
   contract::Report report_;
   bool report_is_new_ = false;
