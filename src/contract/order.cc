@@ -70,6 +70,9 @@ void Check(Fields& fields, const LaunchOrder& order) {
   if (!order.cgroup_root.empty() && !IsLaunchName(order.cgroup_root)) {
     fields.Refuse("cgroup_root", "must be one name of letters, digits, '.', '_' or '-'");
   }
+  if (order.exec_prefix.empty() != order.exec_terminal_prefix.empty()) {
+    fields.Refuse("exec_prefix", "and exec_terminal_prefix are given together, or neither");
+  }
   if (!IsWindow({order.rows, order.cols})) {
     fields.Refuse("rows", "and cols must be 1 to 65535");
   }

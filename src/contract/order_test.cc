@@ -94,6 +94,8 @@ TEST(Order, SaysWhichFieldIsWrong) {
   EXPECT_EQ(Fault("checkpoint_signal", "SIGKILL"),
             "launch order: checkpoint_signal: \"SIGKILL\" is no signal to catch");
   EXPECT_EQ(Fault("rows", 0), "launch order: rows: and cols must be 1 to 65535");
+  EXPECT_EQ(Fault("exec_prefix", {"podman"}),
+            "launch order: exec_prefix: and exec_terminal_prefix are given together, or neither");
   EXPECT_EQ(Fault("exec_prefix", {std::string("a\0b", 3)}),
             "launch order: exec_prefix: holds a NUL character");
   EXPECT_EQ(Fault("user", {{"uid", 1}}), "launch order: user: gid: missing");

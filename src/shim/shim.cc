@@ -22,6 +22,8 @@
 namespace muster::shim {
 namespace {
 
+using contract::FrameKind;
+
 constexpr std::size_t kBlockBytes = std::size_t{64} << 10;
 constexpr int kReadsAtATime = 16;     // of one stream, before others get their turn
 constexpr int kReadsAtTheEnd = 1024;  // of a stream that somebody outside may still hold open
@@ -30,6 +32,7 @@ constexpr std::int64_t kSpoolAgainMs = 500;
 constexpr int kKillAgainMs = 10;
 constexpr std::int64_t kHangUpAgainMs = 100;
 constexpr int kCgroupTries = 200;
+constexpr std::int64_t kFarewellMs = 2'000;
 constexpr std::int64_t kCleanUpMs = 30'000;
 
 LogFile LogOf(const contract::LaunchOrder& order, const char* ending) {
@@ -107,13 +110,14 @@ Result<void> Shim::Begin() {
   limits_ = Limit();
   // The last thing before the fork: whatever failed above may be tried again.
   if (auto marked = MarkBegun(); !marked) return marked;
-  if (order_.terminal) order_.env.try_emplace("TERM", "xterm-256color");
+  if (order_.terminal) order_.env.try_emplace("TERM", kUsualTerm);
   const bool use_rlimits = !cgroup_ && Cgroup::IsAsked(order_);
-  const std::vector<Handle> no_doors;
-  auto worker = Spawn(order_, cgroup_ ? cgroup_->doors() : no_doors, use_rlimits);
+  const Place place{order_, cgroup_ ? cgroup_->doors() : no_cgroup_doors_, use_rlimits};
+  auto worker = Spawn(place.order, place.doors, place.use_rlimits);
   if (!worker) return tl::unexpected(worker.error());
   worker_ = std::move(*worker);
   exit_.pid = worker_.pid;
+  door_.emplace(doors_.door.get(), place, console_);
   return {};
 }
 
@@ -152,8 +156,8 @@ void Shim::Loop() {
     TakeSignals();
     TakeTells();
     socket_->Serve();
-    Copy(worker_.out, out_log_, kReadsAtATime);
-    Copy(worker_.err, err_log_, kReadsAtATime);
+    door_->Serve(polled_);
+    CopyOutput(kReadsAtATime);
     const auto now_ms = NowMs();
     Carry(stopping_.Due(now_ms));
     HangUpAShell(now_ms);
@@ -168,6 +172,7 @@ void Shim::Wait() {
     if (fd >= 0) polled_.push_back({fd, POLLIN, 0});
   }
   socket_->AddTo(polled_);
+  door_->AddTo(polled_);
   poll(polled_.data(), polled_.size(), TimeoutMs(NowMs()));
 }
 
@@ -241,7 +246,10 @@ void Shim::Reap() {
   for (pid_t pid = 0; (pid = wait4(-1, &status, WNOHANG, &usage)) > 0;) {
     cpu_us_ += Microseconds(usage.ru_utime) + Microseconds(usage.ru_stime);
     exit_.max_rss_bytes = std::max<std::int64_t>(exit_.max_rss_bytes, usage.ru_maxrss * 1024L);
-    if (pid != worker_.pid) continue;
+    if (pid != worker_.pid) {
+      if (door_) door_->Ended(pid, status);
+      continue;
+    }
     ended_ = true;
     exit_.ended_ms = clock_.WallMs();
     exit_.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -251,12 +259,19 @@ void Shim::Reap() {
   }
 }
 
-void Shim::Copy(Handle& from, LogWriter& to, int reads) {
+void Shim::CopyOutput(int reads) {
+  Copy(worker_.out, out_log_, FrameKind::kData, reads);
+  Copy(worker_.err, err_log_, FrameKind::kErr, reads);
+}
+
+void Shim::Copy(Handle& from, LogWriter& to, FrameKind kind, int reads) {
   while (from && reads-- > 0) {
     const auto size = read(from.get(), block_.get(), kBlockBytes);
     if (size < 0) return;
     if (size == 0) return from.Close();
-    to.Write({block_.get(), static_cast<std::size_t>(size)});
+    const std::string_view bytes(block_.get(), static_cast<std::size_t>(size));
+    to.Write(bytes);
+    door_->Show(kind, bytes);
   }
 }
 
@@ -265,11 +280,13 @@ void Shim::Carry(Stopping::Act act) {
     case Stopping::Act::kNothing:
       return;
     case Stopping::Act::kAsk:
+      door_->RefuseExecs();
       if (const auto number = contract::SignalNumber(order_.checkpoint_signal)) {
         console_.Signal(*number);
       }
       return socket_->Tell(contract::Encode(contract::Told{contract::Stop{stop_grace_ms_}}));
     case Stopping::Act::kTerminate:
+      door_->RefuseExecs();
       SignalEach(Descendants(getpid()), SIGTERM);
       if (!order_.terminal) return;
       SignalEach(Descendants(getpid()), SIGCONT);  // what Ctrl-Z stopped must run to hear it
@@ -329,8 +346,7 @@ void Shim::Conclude() {
     CleanUp();
   }
   LeaveCgroup();
-  Copy(worker_.out, out_log_, kReadsAtTheEnd);
-  Copy(worker_.err, err_log_, kReadsAtTheEnd);
+  CopyOutput(kReadsAtTheEnd);
   out_log_.Close();
   err_log_.Close();
   CloseDoors(doors_);
@@ -341,6 +357,23 @@ void Shim::Conclude() {
   spool_.Put(Spool::Kind::kExit, contract::Encode(exit_));
   // For ever, if need be: only this process knows how the worker ended.
   while (!spool_.Flush()) poll(nullptr, 0, kSpoolAgainMs);
+  if (door_) TellTheEnd();
+}
+
+// Behind the record, which must not wait for those who watch.
+void Shim::TellTheEnd() {
+  if (exit_.failure.empty()) {
+    door_->Conclude(FrameKind::kExit, contract::EncodeEnded({exit_.exit_code, exit_.signal}));
+  } else {
+    door_->Conclude(FrameKind::kFault, exit_.failure);
+  }
+  const auto late_ms = NowMs() + kFarewellMs;
+  for (auto now_ms = NowMs(); !door_->empty() && now_ms < late_ms; now_ms = NowMs()) {
+    polled_.clear();
+    door_->AddTo(polled_);
+    poll(polled_.data(), polled_.size(), static_cast<int>(late_ms - now_ms));
+    door_->Serve(polled_);
+  }
 }
 
 void Shim::KillTheRest() {
@@ -365,7 +398,7 @@ void Shim::CleanUp() {
     poll(&ends, 1, static_cast<int>(late_ms - NowMs()));
     TakeSignals();
   }
-  Copy(helper->err, err_log_, kReadsAtATime);
+  Copy(helper->err, err_log_, FrameKind::kErr, kReadsAtATime);
   KillTheRest();
 }
 

@@ -10,6 +10,7 @@
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,6 +66,7 @@ class ShimTest : public testing::Test {
     shim_ = fork();
     ASSERT_GE(shim_, 0);
     if (shim_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that hangs and is killed leaves nothing behind
       const int moved = fcntl(order.get(), F_DUPFD, 20);
       const int stray = fcntl(order.get(), F_DUPFD, 500);  // a daemon's own, left open by mistake
       dup2(fcntl(lock.get(), F_DUPFD, 20), 4);

@@ -34,6 +34,8 @@ struct Fault {
   int reason = 0;
 };
 
+inline constexpr const char* kUsualTerm = "xterm-256color";
+
 enum class Part {
   kWorker,  // reads nothing; tried again for some seconds when the machine has no room for it
   kBeside,  // has an input; tried once, because the worker's output would have to wait
