@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "contract/fields.h"
+#include "contract/frames.h"
 #include "contract/signals.h"
 
 namespace muster::contract {
@@ -29,8 +30,10 @@ void CheckCommand(Fields& fields, const LaunchOrder& order) {
   if (order.command.empty() || order.command[0].empty()) {
     fields.Refuse("command", "names no program");
   }
-  for (const auto& [key, words] :
-       {std::pair("command", &order.command), {"cleanup", &order.cleanup}}) {
+  for (const auto& [key, words] : {std::pair("command", &order.command),
+                                   {"cleanup", &order.cleanup},
+                                   {"exec_prefix", &order.exec_prefix},
+                                   {"exec_terminal_prefix", &order.exec_terminal_prefix}}) {
     if (std::any_of(words->begin(), words->end(), HasNul)) {
       fields.Refuse(key, "holds a NUL character");
     }
@@ -66,6 +69,12 @@ void Check(Fields& fields, const LaunchOrder& order) {
   }
   if (!order.cgroup_root.empty() && !IsLaunchName(order.cgroup_root)) {
     fields.Refuse("cgroup_root", "must be one name of letters, digits, '.', '_' or '-'");
+  }
+  if (order.exec_prefix.empty() != order.exec_terminal_prefix.empty()) {
+    fields.Refuse("exec_prefix", "and exec_terminal_prefix are given together, or neither");
+  }
+  if (!IsWindow({order.rows, order.cols})) {
+    fields.Refuse("rows", "and cols must be 1 to 65535");
   }
   const auto& wish = order.checkpoint_signal;
   if (!wish.empty() && (!SignalNumber(wish) || wish == "SIGKILL" || wish == "SIGSTOP")) {
@@ -106,6 +115,11 @@ std::string Encode(const LaunchOrder& order) {
       {"grace_ms", order.grace_ms},
       {"term_grace_ms", order.term_grace_ms},
       {"cleanup", order.cleanup},
+      {"terminal", order.terminal},
+      {"rows", order.rows},
+      {"cols", order.cols},
+      {"exec_prefix", order.exec_prefix},
+      {"exec_terminal_prefix", order.exec_terminal_prefix},
   };
   if (order.user) {
     out["user"] = {
@@ -146,6 +160,11 @@ Result<LaunchOrder> DecodeOrder(std::string_view text) {
     fields.Take("grace_ms", order.grace_ms);
     fields.Take("term_grace_ms", order.term_grace_ms);
     fields.Take("cleanup", order.cleanup);
+    fields.Take("terminal", order.terminal);
+    fields.Take("rows", order.rows);
+    fields.Take("cols", order.cols);
+    fields.Take("exec_prefix", order.exec_prefix);
+    fields.Take("exec_terminal_prefix", order.exec_terminal_prefix);
     Check(fields, order);
   });
   if (error) return tl::unexpected(*std::move(error));

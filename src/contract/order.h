@@ -53,6 +53,12 @@ struct LaunchOrder {
   std::int64_t grace_ms = 30'000;          // from being asked to stop until SIGTERM
   std::int64_t term_grace_ms = 5'000;      // from SIGTERM until SIGKILL
   std::vector<std::string> cleanup;        // run when nothing of the worker lives; empty: none
+  bool terminal = false;                   // its three streams are one terminal, logged as .out
+  int rows = 24;                           // of the terminal, until somebody attaches
+  int cols = 80;
+  // Put before the command of an exec, to get into the worker's container; empty: there is none.
+  std::vector<std::string> exec_prefix;
+  std::vector<std::string> exec_terminal_prefix;  // the same for one with a terminal
 
   friend bool operator==(const LaunchOrder&, const LaunchOrder&) = default;
 };

@@ -45,6 +45,11 @@ TEST(Order, AnyValidOrderSurvivesItsCodec) {
     order.cpu_is_weight = *rc::gen::arbitrary<bool>();
     order.cores = *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 512));
     order.grace_ms = whole();
+    order.terminal = *rc::gen::arbitrary<bool>();
+    order.rows = *rc::gen::inRange(1, 65'536);
+    order.cols = *rc::gen::inRange(1, 65'536);
+    order.exec_prefix = {"podman", "exec", ascii()};
+    order.exec_terminal_prefix = {"podman", "exec", "-t", ascii()};
     if (*rc::gen::arbitrary<bool>()) {
       order.user = User{*rc::gen::arbitrary<std::uint32_t>(), 7, {1, 4'000'000'000U}};
     }
@@ -88,6 +93,11 @@ TEST(Order, SaysWhichFieldIsWrong) {
             "launch order: cgroup_root: must be one name of letters, digits, '.', '_' or '-'");
   EXPECT_EQ(Fault("checkpoint_signal", "SIGKILL"),
             "launch order: checkpoint_signal: \"SIGKILL\" is no signal to catch");
+  EXPECT_EQ(Fault("rows", 0), "launch order: rows: and cols must be 1 to 65535");
+  EXPECT_EQ(Fault("exec_prefix", {"podman"}),
+            "launch order: exec_prefix: and exec_terminal_prefix are given together, or neither");
+  EXPECT_EQ(Fault("exec_prefix", {std::string("a\0b", 3)}),
+            "launch order: exec_prefix: holds a NUL character");
   EXPECT_EQ(Fault("user", {{"uid", 1}}), "launch order: user: gid: missing");
   EXPECT_EQ(Fault("user", {{"uid", -1}, {"gid", 1}}),
             "launch order: user: uid: must be a whole number of 32 bits without sign");

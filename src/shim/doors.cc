@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "contract/door.h"
 #include "shim/kernel_files.h"
 
 namespace muster::shim {
@@ -35,10 +36,12 @@ Handle Bind(int type, const char* name) {
 
 Result<Doors> OpenDoors(const contract::LaunchOrder& order) {
   const auto before = umask(0177);
-  Doors doors{Bind(SOCK_DGRAM, kCtl), Bind(SOCK_STREAM, contract::kWorkerSocket)};
+  Doors doors{Bind(SOCK_DGRAM, kCtl), Bind(SOCK_STREAM, contract::kWorkerSocket),
+              Bind(SOCK_STREAM, contract::kDoor)};
   const int reason = errno;
   umask(before);
-  if (!doors.ctl || !doors.worker || listen(doors.worker.get(), kBacklog) != 0) {
+  if (!doors.ctl || !doors.worker || !doors.door || listen(doors.worker.get(), kBacklog) != 0 ||
+      listen(doors.door.get(), kBacklog) != 0) {
     return Fail(ErrorCode::kUnavailable,
                 "cannot make the sockets in \"" + order.run_dir + "\": " + Why(reason));
   }
@@ -53,8 +56,10 @@ void CloseDoors(Doors& doors) {
   if (!doors.ctl) return;  // never opened: this may not even be the run folder
   doors.ctl.Close();
   doors.worker.Close();
+  doors.door.Close();
   unlink(kCtl);
   unlink(contract::kWorkerSocket);
+  unlink(contract::kDoor);
 }
 
 Result<void> MarkBegun() {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <csignal>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -79,6 +80,16 @@ std::vector<pid_t> DescendantsByScan(pid_t root) {
   }
   out.erase(out.begin());
   return out;
+}
+
+bool Ignores(pid_t pid, int signal) {
+  constexpr std::string_view kField = "SigIgn:\t";
+  const auto text = ReadSmall(fmt::format("/proc/{}/status", pid));
+  const auto at = text.find(kField);
+  if (at == std::string::npos) return false;
+  std::uint64_t ignored = 0;
+  std::from_chars(text.data() + at + kField.size(), text.data() + text.size(), ignored, 16);
+  return (ignored >> (signal - 1) & 1) != 0;
 }
 
 void SignalEach(const std::vector<pid_t>& pids, int signal) {

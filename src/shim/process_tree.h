@@ -17,6 +17,8 @@ std::vector<pid_t> Descendants(pid_t root);
 // The same from the parents that all processes name; for kernels without lists of children.
 std::vector<pid_t> DescendantsByScan(pid_t root);
 
+bool Ignores(pid_t pid, int signal);
+
 void SignalEach(const std::vector<pid_t>& pids, int signal);
 
 }  // namespace muster::shim

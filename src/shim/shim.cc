@@ -22,13 +22,17 @@
 namespace muster::shim {
 namespace {
 
+using contract::FrameKind;
+
 constexpr std::size_t kBlockBytes = std::size_t{64} << 10;
 constexpr int kReadsAtATime = 16;     // of one stream, before others get their turn
 constexpr int kReadsAtTheEnd = 1024;  // of a stream that somebody outside may still hold open
 constexpr std::int64_t kReportEveryMs = 1'000;
 constexpr std::int64_t kSpoolAgainMs = 500;
 constexpr int kKillAgainMs = 10;
+constexpr std::int64_t kHangUpAgainMs = 100;
 constexpr int kCgroupTries = 200;
+constexpr std::int64_t kFarewellMs = 2'000;
 constexpr std::int64_t kCleanUpMs = 30'000;
 
 LogFile LogOf(const contract::LaunchOrder& order, const char* ending) {
@@ -106,12 +110,14 @@ Result<void> Shim::Begin() {
   limits_ = Limit();
   // The last thing before the fork: whatever failed above may be tried again.
   if (auto marked = MarkBegun(); !marked) return marked;
+  if (order_.terminal) order_.env.try_emplace("TERM", kUsualTerm);
   const bool use_rlimits = !cgroup_ && Cgroup::IsAsked(order_);
-  const std::vector<Handle> no_doors;
-  auto worker = Spawn(order_, cgroup_ ? cgroup_->doors() : no_doors, use_rlimits);
+  const Place place{order_, cgroup_ ? cgroup_->doors() : no_cgroup_doors_, use_rlimits};
+  auto worker = Spawn(place.order, place.doors, place.use_rlimits);
   if (!worker) return tl::unexpected(worker.error());
   worker_ = std::move(*worker);
   exit_.pid = worker_.pid;
+  door_.emplace(doors_.door.get(), place, console_);
   return {};
 }
 
@@ -153,10 +159,11 @@ void Shim::Loop() {
     TakeSignals();
     TakeTells();
     socket_->Serve();
-    Copy(worker_.out, out_log_, kReadsAtATime);
-    Copy(worker_.err, err_log_, kReadsAtATime);
+    door_->Serve(polled_);
+    CopyOutput(kReadsAtATime);
     const auto now_ms = NowMs();
     Carry(stopping_.Due(now_ms));
+    HangUpAShell(now_ms);
     KeepRecords(now_ms);
   }
 }
@@ -168,12 +175,14 @@ void Shim::Wait() {
     if (fd >= 0) polled_.push_back({fd, POLLIN, 0});
   }
   socket_->AddTo(polled_);
+  door_->AddTo(polled_);
   poll(polled_.data(), polled_.size(), TimeoutMs(NowMs()));
 }
 
 int Shim::TimeoutMs(std::int64_t now_ms) const {
   std::int64_t wait_ms = 3'600'000;
   if (const auto due_ms = stopping_.due_ms()) wait_ms = std::min(wait_ms, *due_ms - now_ms);
+  if (hangs_up_) wait_ms = std::min(wait_ms, hang_up_due_ms_ - now_ms);
   if (report_is_new_ || spool_.waiting()) wait_ms = std::min(wait_ms, records_due_ms_ - now_ms);
   return wait_ms < 0 ? 0 : static_cast<int>(wait_ms);
 }
@@ -227,7 +236,7 @@ void Shim::Obey(const contract::Tell& tell) {
     case contract::Tell::Kind::kKill:
       return Carry(stopping_.Kill(now_ms));
     case contract::Tell::Kind::kSignal:
-      if (const auto number = contract::SignalNumber(tell.signal)) kill(-worker_.pid, *number);
+      if (const auto number = contract::SignalNumber(tell.signal)) console_.Signal(*number);
       return;
     case contract::Tell::Kind::kMessage:
       return socket_->Tell(tell.message + "\n");
@@ -240,7 +249,10 @@ void Shim::Reap() {
   for (pid_t pid = 0; (pid = wait4(-1, &status, WNOHANG, &usage)) > 0;) {
     cpu_us_ += Microseconds(usage.ru_utime) + Microseconds(usage.ru_stime);
     exit_.max_rss_bytes = std::max<std::int64_t>(exit_.max_rss_bytes, usage.ru_maxrss * 1024L);
-    if (pid != worker_.pid) continue;
+    if (pid != worker_.pid) {
+      if (door_) door_->Ended(pid, status);
+      continue;
+    }
     ended_ = true;
     exit_.ended_ms = clock_.WallMs();
     exit_.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -250,12 +262,19 @@ void Shim::Reap() {
   }
 }
 
-void Shim::Copy(Handle& from, LogWriter& to, int reads) {
+void Shim::CopyOutput(int reads) {
+  Copy(worker_.out, out_log_, FrameKind::kData, reads);
+  Copy(worker_.err, err_log_, FrameKind::kErr, reads);
+}
+
+void Shim::Copy(Handle& from, LogWriter& to, FrameKind kind, int reads) {
   while (from && reads-- > 0) {
     const auto size = read(from.get(), block_.get(), kBlockBytes);
     if (size < 0) return;
     if (size == 0) return from.Close();
-    to.Write({block_.get(), static_cast<std::size_t>(size)});
+    const std::string_view bytes(block_.get(), static_cast<std::size_t>(size));
+    to.Write(bytes);
+    door_->Show(kind, bytes);
   }
 }
 
@@ -264,15 +283,30 @@ void Shim::Carry(Stopping::Act act) {
     case Stopping::Act::kNothing:
       return;
     case Stopping::Act::kAsk:
+      door_->RefuseExecs();
       if (const auto number = contract::SignalNumber(order_.checkpoint_signal)) {
-        kill(-worker_.pid, *number);
+        console_.Signal(*number);
       }
       return socket_->Tell(contract::Encode(contract::Told{contract::Stop{stop_grace_ms_}}));
     case Stopping::Act::kTerminate:
-      return SignalEach(Descendants(getpid()), SIGTERM);
+      door_->RefuseExecs();
+      SignalEach(Descendants(getpid()), SIGTERM);
+      if (!order_.terminal) return;
+      SignalEach(Descendants(getpid()), SIGCONT);  // what Ctrl-Z stopped must run to hear it
+      hangs_up_ = true;
+      return;
     case Stopping::Act::kKill:
       return SignalEach(Descendants(getpid()), SIGKILL);
   }
+}
+
+// An interactive shell ignores SIGTERM; once nothing runs in it, it is told that its user is gone.
+void Shim::HangUpAShell(std::int64_t now_ms) {
+  if (!hangs_up_ || now_ms < hang_up_due_ms_ || ended_) return;
+  hang_up_due_ms_ = now_ms + kHangUpAgainMs;
+  if (!Ignores(worker_.pid, SIGTERM) || !Descendants(worker_.pid).empty()) return;
+  SignalEach({worker_.pid}, SIGHUP);
+  SignalEach({worker_.pid}, SIGCONT);
 }
 
 void Shim::Hear(const contract::Said& said) {
@@ -315,8 +349,7 @@ void Shim::Conclude() {
     CleanUp();
   }
   LeaveCgroup();
-  Copy(worker_.out, out_log_, kReadsAtTheEnd);
-  Copy(worker_.err, err_log_, kReadsAtTheEnd);
+  CopyOutput(kReadsAtTheEnd);
   out_log_.Close();
   err_log_.Close();
   CloseDoors(doors_);
@@ -327,6 +360,23 @@ void Shim::Conclude() {
   spool_.Put(Spool::Kind::kExit, contract::Encode(exit_));
   // For ever, if need be: only this process knows how the worker ended.
   while (!spool_.Flush()) poll(nullptr, 0, kSpoolAgainMs);
+  if (door_) TellTheEnd();
+}
+
+// Behind the record, which must not wait for those who watch.
+void Shim::TellTheEnd() {
+  if (exit_.failure.empty()) {
+    door_->Conclude(FrameKind::kExit, contract::EncodeEnded({exit_.exit_code, exit_.signal}));
+  } else {
+    door_->Conclude(FrameKind::kFault, exit_.failure);
+  }
+  const auto late_ms = NowMs() + kFarewellMs;
+  for (auto now_ms = NowMs(); !door_->empty() && now_ms < late_ms; now_ms = NowMs()) {
+    polled_.clear();
+    door_->AddTo(polled_);
+    poll(polled_.data(), polled_.size(), static_cast<int>(late_ms - now_ms));
+    door_->Serve(polled_);
+  }
 }
 
 void Shim::KillTheRest() {
@@ -342,6 +392,7 @@ void Shim::CleanUp() {
   if (order_.cleanup.empty()) return;
   contract::LaunchOrder order = order_;
   order.command = order_.cleanup;
+  order.terminal = false;
   auto helper = Spawn(order, {}, false);
   if (!helper) return;
   const auto late_ms = NowMs() + kCleanUpMs;
@@ -350,7 +401,7 @@ void Shim::CleanUp() {
     poll(&ends, 1, static_cast<int>(late_ms - NowMs()));
     TakeSignals();
   }
-  Copy(helper->err, err_log_, kReadsAtATime);
+  Copy(helper->err, err_log_, FrameKind::kErr, kReadsAtATime);
   KillTheRest();
 }
 

@@ -22,6 +22,8 @@
 #include "contract/records.h"
 #include "contract/tell.h"
 #include "shim/cgroup.h"
+#include "shim/console.h"
+#include "shim/door.h"
 #include "shim/doors.h"
 #include "shim/log_writer.h"
 #include "shim/spawn.h"
@@ -54,8 +56,10 @@ class Shim {
   void TakeTells();
   void Obey(const contract::Tell& tell);
   void Reap();
-  void Copy(Handle& from, LogWriter& to, int reads);
+  void CopyOutput(int reads);
+  void Copy(Handle& from, LogWriter& to, contract::FrameKind kind, int reads);
   void Carry(Stopping::Act act);
+  void HangUpAShell(std::int64_t now_ms);
   void Hear(const contract::Said& said);
   void KeepRecords(std::int64_t now_ms);
 
@@ -64,6 +68,7 @@ class Shim {
   void KillTheRest();
   void CleanUp();
   void LeaveCgroup();
+  void TellTheEnd();
 
   std::int64_t NowMs() { return clock_.MonotonicNs() / 1'000'000; }
 
@@ -79,9 +84,14 @@ class Shim {
   std::optional<WorkerSocket> socket_;
   Handle signals_;
   Worker worker_;
+  Console console_{worker_};
+  const std::vector<Handle> no_cgroup_doors_;
+  std::optional<Door> door_;
   bool ended_ = false;
   std::int64_t cpu_us_ = 0;
   std::int64_t stop_grace_ms_ = 0;
+  bool hangs_up_ = false;
+  std::int64_t hang_up_due_ms_ = 0;
   contract::ExitRecord exit_;
   contract::Report report_;
   bool report_is_new_ = false;

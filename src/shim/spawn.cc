@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <grp.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -14,8 +15,10 @@
 #include <csignal>
 #include <ctime>
 #include <optional>
+#include <utility>
 
 #include "shim/kernel_files.h"
+#include "shim/terminal.h"
 
 namespace muster::shim {
 namespace {
@@ -79,7 +82,11 @@ void ResetSignals() {
 // In the new process, until it is the worker. Returns the step that failed, with errno.
 Fault::Step Prepare(const LaunchOrder& order, const std::vector<Handle>& doors, bool use_rlimits,
                     pid_t parent, const Streams& streams, Image& image) {
-  setpgid(0, 0);
+  if (order.terminal) {
+    setsid();
+  } else {
+    setpgid(0, 0);
+  }
   WriteSmall("/proc/self/oom_score_adj", "500");  // when memory runs out: the worker, not the shim
   for (const auto& door : doors) {
     if (write(door.get(), "0", 1) != 1) return Fault::Step::kCgroup;
@@ -93,6 +100,7 @@ Fault::Step Prepare(const LaunchOrder& order, const std::vector<Handle>& doors, 
   dup2(streams.input, STDIN_FILENO);
   dup2(streams.out, STDOUT_FILENO);
   dup2(streams.err, STDERR_FILENO);
+  if (order.terminal && ioctl(STDIN_FILENO, TIOCSCTTY, 0) != 0) return Fault::Step::kTerminal;
   if (order.user && !Become(*order.user)) return Fault::Step::kUser;
   umask(022);
   if (chdir(order.workdir.empty() ? "/" : order.workdir.c_str()) != 0) return Fault::Step::kFolder;
@@ -105,8 +113,8 @@ Fault::Step Prepare(const LaunchOrder& order, const std::vector<Handle>& doors, 
   return Fault::Step::kProgram;
 }
 
-pid_t ForkPatiently() {
-  long waited_ms = 0;
+pid_t ForkPatiently(Part part) {
+  long waited_ms = part == Part::kBeside ? kLongestWaitMs : 0;
   long pause_ms = kFirstPauseMs;
   while (true) {
     const pid_t pid = fork();
@@ -123,36 +131,70 @@ bool MakePipe(Handle& from, Handle& to) {
   if (pipe2(ends, O_CLOEXEC) != 0) return false;
   from = Handle(ends[0]);
   to = Handle(ends[1]);
-  return fcntl(from.get(), F_SETFL, O_NONBLOCK) == 0;
+  return true;
+}
+
+bool DoNotBlock(const Handle& handle) { return fcntl(handle.get(), F_SETFL, O_NONBLOCK) == 0; }
+
+// The ends that the process gets; the others are in `worker`.
+struct FarEnds {
+  Handle input;
+  Handle out;
+  Handle err;
+};
+
+Result<FarEnds> Connect(const LaunchOrder& order, Part part, Worker& worker) {
+  FarEnds ends;
+  if (order.terminal) {
+    auto terminal = OpenTerminal({order.rows, order.cols}, order.user);
+    if (!terminal) return tl::unexpected(terminal.error());
+    worker.out = std::move(terminal->near);
+    worker.far = std::move(terminal->far);
+    return ends;
+  }
+  bool made = MakePipe(worker.out, ends.out) && DoNotBlock(worker.out) &&
+              MakePipe(worker.err, ends.err) && DoNotBlock(worker.err);
+  if (part == Part::kBeside) {
+    made = made && MakePipe(ends.input, worker.input) && DoNotBlock(worker.input);
+  } else {
+    ends.input = Handle(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    made = made && ends.input;
+  }
+  if (!made) return Fail(ErrorCode::kUnavailable, "cannot make its pipes: " + Why(errno));
+  return ends;
 }
 
 }  // namespace
 
-Result<Worker> Spawn(const LaunchOrder& order, const std::vector<Handle>& doors, bool use_rlimits) {
+Result<Worker> Spawn(const LaunchOrder& order, const std::vector<Handle>& doors, bool use_rlimits,
+                     Part part) {
   Worker worker;
-  Handle out;
-  Handle err;
+  const auto ends = Connect(order, part, worker);
+  if (!ends) return tl::unexpected(ends.error());
   Handle verdict;
-  const Handle input(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!input || !MakePipe(worker.out, out) || !MakePipe(worker.err, err) ||
-      !MakePipe(worker.verdict, verdict)) {
+  if (!MakePipe(worker.verdict, verdict) || !DoNotBlock(worker.verdict)) {
     return Fail(ErrorCode::kUnavailable, "cannot make its pipes: " + Why(errno));
   }
+  const int far = worker.far.get();
+  const Streams streams = order.terminal
+                              ? Streams{far, far, far}
+                              : Streams{ends->input.get(), ends->out.get(), ends->err.get()};
   Image image(order);
   const pid_t self = getpid();
-  worker.pid = ForkPatiently();
+  worker.pid = ForkPatiently(part);
   if (worker.pid < 0) {
     return Fail(ErrorCode::kUnavailable, "cannot make a process for it: " + Why(errno));
   }
   if (worker.pid == 0) {
     Fault fault;
-    fault.step =
-        Prepare(order, doors, use_rlimits, self, {input.get(), out.get(), err.get()}, image);
+    fault.step = Prepare(order, doors, use_rlimits, self, streams, image);
     fault.reason = errno;
     [[maybe_unused]] const auto sent = write(verdict.get(), &fault, sizeof fault);
     _exit(ExitCode(fault));
   }
-  setpgid(worker.pid, worker.pid);  // on both sides: whoever is first
+  // On both sides: whoever is first. Not with a terminal: the leader of a group cannot make itself
+  // a session.
+  if (!order.terminal) setpgid(worker.pid, worker.pid);
   return worker;
 }
 
@@ -165,6 +207,8 @@ std::string Explain(const Fault& fault, const LaunchOrder& order) {
       return fmt::format("cannot limit its memory to {} bytes: {}", order.memory_bytes, why);
     case Fault::Step::kCores:
       return fmt::format("cannot bind it to core {} and its others: {}", order.cores[0], why);
+    case Fault::Step::kTerminal:
+      return fmt::format("cannot give it its terminal: {}", why);
     case Fault::Step::kUser:
       return fmt::format("cannot run it as user {}: {}", order.user->uid, why);
     case Fault::Step::kFolder:

@@ -21,20 +21,29 @@ namespace muster::shim {
 
 struct Worker {
   pid_t pid = 0;
-  Handle out;
-  Handle err;
+  Handle input;  // only of a process beside the worker, and not with a terminal
+  Handle out;    // with a terminal its near side: what is printed, and what is typed
+  Handle err;    // not with a terminal
+  Handle far;    // of the terminal
   Handle verdict;
 };
 
 struct Fault {
-  enum class Step : int { kCgroup, kLimits, kCores, kUser, kFolder, kProgram };
+  enum class Step : int { kCgroup, kLimits, kCores, kTerminal, kUser, kFolder, kProgram };
   Step step = Step::kProgram;
   int reason = 0;
 };
 
-// `doors`: see Cgroup. Tries again for some seconds when the machine has no room for a process.
+inline constexpr const char* kUsualTerm = "xterm-256color";
+
+enum class Part {
+  kWorker,  // reads nothing; tried again for some seconds when the machine has no room for it
+  kBeside,  // has an input; tried once, because the worker's output would have to wait
+};
+
+// `doors`: see Cgroup.
 Result<Worker> Spawn(const contract::LaunchOrder& order, const std::vector<Handle>& doors,
-                     bool use_rlimits);
+                     bool use_rlimits, Part part = Part::kWorker);
 
 std::string Explain(const Fault& fault, const contract::LaunchOrder& order);
 int ExitCode(const Fault& fault);  // as shells do: 127 no such program, 126 cannot be run
