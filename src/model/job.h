@@ -99,6 +99,7 @@ struct Job {
   std::vector<std::string> command;
   std::string workdir;
   std::string image;
+  bool terminal = false;  // its workers have a terminal each, to attach to
   std::string job_template;
   std::map<std::string, std::string> env;
   Labels labels;

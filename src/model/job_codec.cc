@@ -212,6 +212,9 @@ void ReadProgram(MapReader& reader, const DocNode& node, Job& job, Problems& pro
   ReadCommand(command, job, problems);
   text("workdir", job.workdir);
   const auto* image = text("image", job.image);
+  if (const auto* terminal = reader.Take("terminal")) {
+    job.terminal = ReadBool(*terminal, problems).value_or(false);
+  }
   const auto* from_template = text("template", job.job_template);
   if (from_template != nullptr && job.kind != JobKind::kBuild) {
     problems.Error(from_template->key_mark, "`template` is for build work", "`kind: build`");

@@ -143,6 +143,7 @@ void PutProgram(const Job& job, DocNode& out) {
   if (!job.command.empty()) Put(out, "command", TextListNode(job.command));
   if (!job.workdir.empty()) Put(out, "workdir", TextNode(job.workdir));
   if (!job.image.empty()) Put(out, "image", TextNode(job.image));
+  if (job.terminal) Put(out, "terminal", BoolNode(true));
   if (!job.job_template.empty()) Put(out, "template", TextNode(job.job_template));
   if (!job.env.empty()) Put(out, "env", TextMapNode(job.env));
 }

@@ -58,8 +58,8 @@ void Fields(V& v, Job& j) {
       "same_device", j.same_device)("framework", j.framework)("command", j.command)(
       "workdir", j.workdir)("image", j.image)("template", j.job_template)("env", j.env)(
       "labels", j.labels)("checkpoint", j.checkpoint)("limits", j.limits)("after", j.after)(
-      "array", j.array)("preemption_delay_ms", j.preemption_delay_ms)("stale_grace_ms",
-                                                                      j.stale_grace_ms);
+      "array", j.array)("preemption_delay_ms", j.preemption_delay_ms)(
+      "stale_grace_ms", j.stale_grace_ms)("terminal", j.terminal);
 }
 // People see a job as its file.
 inline DocNode ToNode(const Job& job) { return JobToNode(job); }

@@ -77,6 +77,7 @@ ContainerLaunch Podman(const std::string& program, const ContainerOptions& optio
                "--cgroups", "disabled", "--log-driver", "none", "--security-opt", "label=disable"});
   // As process 1 a program without handlers would ignore SIGTERM and collect no orphans.
   if (find("catatonit")) line.emplace_back("--init");
+  if (options.terminal) line.insert(line.end(), {"--interactive", "--tty"});
   if (!options.workdir.empty()) {
     line.insert(line.end(), {"--workdir", options.workdir, "--volume",
                              MountText({options.workdir, {}, false})});
@@ -175,6 +176,18 @@ Result<ContainerLaunch> ContainerCommand(const ContainerOptions& options,
   }
   launch.command.insert(launch.command.end(), command.begin(), command.end());
   return launch;
+}
+
+std::vector<std::string> ContainerExec(const ContainerOptions& options, bool terminal,
+                                       const FindProgram& find) {
+  const auto podman = find("podman");
+  if (!podman) return {};  // Apptainer's processes are as good as the machine's own
+  Words line{*podman};
+  line.insert(line.end(), options.engine.begin(), options.engine.end());
+  line.insert(line.end(), {"exec", "--interactive"});
+  if (terminal) line.emplace_back("--tty");
+  line.push_back(options.name);
+  return line;
 }
 
 Result<std::vector<std::string>> ContainerRemoval(const ContainerOptions& options,

@@ -30,6 +30,7 @@ struct ContainerOptions {
   std::string workdir;  // mounted at the same path; empty: the image's own
   std::vector<Mount> mounts;
   std::uint64_t devices = 0;        // real GPUs of the node, by index
+  bool terminal = false;            // the worker has one
   std::vector<std::string> engine;  // the pool's own, before `run`: --root, --runtime
   std::vector<std::string> extra;   // the pool's own, after ours, so that they win
 };
@@ -53,6 +54,10 @@ Result<ContainerLaunch> ContainerCommand(const ContainerOptions& options,
                                          const std::vector<std::string>& command,
                                          const std::map<std::string, std::string>& env,
                                          const FindProgram& find);
+
+// What is put before a command so that it runs inside the container of a running worker.
+std::vector<std::string> ContainerExec(const ContainerOptions& options, bool terminal,
+                                       const FindProgram& find);
 
 // Ends and removes the container after its launcher was killed. Nothing to do for Apptainer, whose
 // processes are the launcher's own: an empty command.

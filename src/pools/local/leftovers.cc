@@ -4,8 +4,10 @@
 
 #include <charconv>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <vector>
 
@@ -50,6 +52,64 @@ int KillLeftovers(const std::string& launch) {
     if (found == 0) break;
   }
   return killed;
+}
+
+namespace {
+
+// Sockets of this machine that listen on the port, by their inodes.
+std::set<std::string> Listeners(int port) {
+  std::set<std::string> inodes;
+  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::istringstream lines(Slurp(table));
+    std::string line;
+    std::getline(lines, line);  // the head
+    while (std::getline(lines, line)) {
+      std::istringstream fields(line);
+      std::string number, local, remote, state, skipped, inode;
+      fields >> number >> local >> remote >> state;
+      for (int i = 0; i < 5; ++i) fields >> skipped;
+      fields >> inode;
+      const auto colon = local.rfind(':');
+      if (state != "0A" || colon == std::string::npos) continue;
+      if (std::strtol(local.c_str() + colon + 1, nullptr, 16) == port) inodes.insert(inode);
+    }
+  }
+  return inodes;
+}
+
+bool Holds(int pid, const std::set<std::string>& inodes) {
+  std::error_code error;
+  const std::string folder = "/proc/" + std::to_string(pid);
+  for (const auto& file : std::filesystem::directory_iterator(folder + "/fd", error)) {
+    const auto target = std::filesystem::read_symlink(file.path(), error).string();
+    constexpr std::string_view kSocket = "socket:[";
+    if (!target.starts_with(kSocket)) continue;
+    if (inodes.contains(target.substr(kSocket.size(), target.size() - kSocket.size() - 1))) {
+      return true;
+    }
+  }
+  for (const auto& task : std::filesystem::directory_iterator(folder + "/task", error)) {
+    std::istringstream children(Slurp(task.path().string() + "/children"));
+    for (int child = 0; children >> child;) {
+      if (Holds(child, inodes)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+bool TreeListensOn(int worker, int port) {
+  const auto inodes = Listeners(port);
+  if (inodes.empty()) return false;
+  // What the worker has detached belongs to its shim.
+  const auto stat = Slurp("/proc/" + std::to_string(worker) + "/stat");
+  const auto close = stat.rfind(')');
+  if (close == std::string::npos) return false;
+  const int parent = std::atoi(stat.c_str() + std::min(close + 4, stat.size()));
+  const bool is_shim =
+      parent > 1 && Slurp("/proc/" + std::to_string(parent) + "/comm") == "muster-shim\n";
+  return Holds(is_shim ? parent : worker, inodes);
 }
 
 long long CpuMsOfTree(int pid) {

@@ -18,4 +18,7 @@ int KillLeftovers(const std::string& launch);
 // CPU time in milliseconds of a process and everything below it; -1: it is not there.
 long long CpuMsOfTree(int pid);
 
+// Whether a process of the worker, or one that it left to its shim, listens on that TCP port.
+bool TreeListensOn(int worker, int port);
+
 }  // namespace muster::pools

@@ -18,6 +18,7 @@
 #include <fstream>
 
 #include "base/files.h"
+#include "contract/door.h"
 #include "contract/lines.h"
 #include "contract/records.h"
 #include "device/machine_probe.h"
@@ -311,7 +312,7 @@ void LocalPool::Forget(const LaunchKey& key) {
     ::unlink((spool + kind).c_str());
   }
   const std::string run = folders_.Run(key);
-  for (const char* name : {"/lock", "/begun", "/ctl", "/worker.sock", "/cores"}) {
+  for (const char* name : {"/lock", "/begun", "/ctl", "/worker.sock", "/cores", "/door"}) {
     ::unlink((run + name).c_str());
   }
   if (::rmdir(run.c_str()) != 0 && errno == ENOTEMPTY) {
@@ -453,6 +454,31 @@ std::optional<contract::Report> LocalPool::ReportOf(const LaunchKey& key) {
   auto report = contract::DecodeReport(*text);
   if (!report) return {};
   return *std::move(report);
+}
+
+Result<Door> LocalPool::Attach(const LaunchKey& key, const Screen& screen) {
+  const contract::Attach wish{{screen.rows, screen.cols}};
+  return Door{folders_.Run(key) + "/" + contract::kDoor,
+              contract::Encode(contract::DoorRequest{wish})};
+}
+
+Result<Door> LocalPool::Exec(const LaunchKey& key, const std::vector<std::string>& command,
+                             bool terminal, const Screen& screen) {
+  const contract::Exec wish{command, terminal, {screen.rows, screen.cols}, {}};
+  return Door{folders_.Run(key) + "/" + contract::kDoor,
+              contract::Encode(contract::DoorRequest{wish})};
+}
+
+Result<void> LocalPool::ListensOn(const LaunchKey& key, int port) {
+  const auto live = live_.find(key);
+  if (live != live_.end() && live->second.pid != 0 && TreeListensOn(live->second.pid, port)) {
+    return {};
+  }
+  return Fail(ErrorCode::kNotFound,
+              "worker " + std::to_string(key.worker) + " of job " + std::to_string(key.job) +
+                  " does not listen on port " + std::to_string(port),
+              "start the server inside the job first; it must listen on 127.0.0.1 or on all "
+              "addresses");
 }
 
 std::string LocalPool::LogPath(model::JobNumber job, std::uint32_t worker, bool err) {

@@ -52,6 +52,10 @@ class LocalPool final : public Pool {
   std::vector<PoolEvent> Poll() override;
   std::int64_t IdleMs(const LaunchKey& key) override;
   std::optional<contract::Report> ReportOf(const LaunchKey& key) override;
+  Result<Door> Attach(const LaunchKey& key, const Screen& screen) override;
+  Result<Door> Exec(const LaunchKey& key, const std::vector<std::string>& command, bool terminal,
+                    const Screen& screen) override;
+  Result<void> ListensOn(const LaunchKey& key, int port) override;
   std::string LogPath(model::JobNumber job, std::uint32_t worker, bool err) override;
 
   int doorbell() const { return inotify_; }  // readable when there is something to Poll()

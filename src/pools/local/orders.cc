@@ -195,6 +195,7 @@ Result<void> Contain(const Launch& launch, const LocalMachine& machine, const Ac
   options.workdir = launch.spec->workdir;
   options.devices = machine.virtual_gpus ? 0 : devices;
   options.mounts = MountsOf(launch, job_dir, order);
+  options.terminal = launch.spec->terminal;
   const auto find = ProgramsIn(kPath);
   auto container = ContainerCommand(options, order.command, order.env, find);
   if (!container) return tl::unexpected(container.error());
@@ -202,6 +203,8 @@ Result<void> Contain(const Launch& launch, const LocalMachine& machine, const Ac
   if (!removal) return tl::unexpected(removal.error());
   order.command = std::move(container->command);
   order.cleanup = std::move(*removal);
+  order.exec_prefix = ContainerExec(options, false, find);
+  order.exec_terminal_prefix = ContainerExec(options, true, find);
   container->env.emplace("PATH", kPath);
   container->env.emplace("HOME", account.home);
   container->env[kLaunchVariable] = order.launch;
@@ -253,6 +256,7 @@ Result<contract::LaunchOrder> MakeOrder(const Launch& launch, const LocalFolders
   order.log_dir = folders.Logs(launch.key.job);
   order.rank = static_cast<int>(launch.key.worker);
   order.command = setup->command;
+  order.terminal = spec.terminal;
   order.workdir = spec.workdir.empty() ? account.home : spec.workdir;
   order.env = std::move(setup->env);
   AddEnvironment(launch, machine, account, setup->devices, order);
