@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "control/service.h"
 #include "net/http_server.h"
-#include "state/store.h"
 
 namespace muster::api {
 

@@ -1,4 +1,7 @@
 // Cluster: the calls about nodes, GPUs, pools, queues, decisions and usage.
+//
+// Who may change a queue is the admin of the one above it, since a quota is taken from there; who
+// may change what is at the top, or a node, is an admin.
 #pragma once
 
 #include "api/desk.h"

@@ -1,4 +1,7 @@
 // Jobs: the calls about jobs, but for their output and for entering them.
+//
+// A job that the caller may not see is answered as one that is not there. Several jobs in one
+// request are taken as a whole or not at all.
 #pragma once
 
 #include "api/desk.h"

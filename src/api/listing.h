@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "control/controller.h"
 #include "model/document.h"
-#include "state/state.h"
 
 namespace muster::api {
 

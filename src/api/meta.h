@@ -1,4 +1,7 @@
 // Meta: the calls about Muster itself: health, version, the OpenAPI document, figures.
+//
+// Health says that the daemon answers, ready that the store takes what is written. Figures are
+// worked out when they are asked for; nothing is counted for them but requests.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,7 @@
 // People: the calls about users, tokens, the caller itself and the audit trail.
+//
+// Nobody gets more from a token than it has itself. The trail is read by admins as a whole, by
+// admins of a queue as far as it is about that, and by everybody about themselves.
 #pragma once
 
 #include "api/desk.h"

@@ -16,7 +16,6 @@
 #include "control/access.h"
 #include "model/document_writer.h"
 #include "net/http_server.h"
-#include "state/state.h"
 
 namespace muster::api {
 

@@ -230,6 +230,17 @@ Result<void> ReadListen(const Options& options, muster::net::ServerOptions& list
   return {};
 }
 
+// Until it is told to end; a hang-up means that the certificate is to be read again.
+void WaitForEnd(const sigset_t& wanted, muster::net::HttpServer& server, bool tls) {
+  for (int number = 0;;) {
+    ::sigwait(&wanted, &number);
+    if (number != SIGHUP) return;
+    if (!tls) continue;
+    const auto reloaded = server.ReloadTls();
+    Say(reloaded ? "the certificate was read again" : Describe(reloaded.error()));
+  }
+}
+
 int Serve(const Options& options) {
   ::signal(SIGCHLD, SIG_IGN);  // shims are not waited for: their records tell
   ::signal(SIGPIPE, SIG_IGN);
@@ -295,13 +306,7 @@ int Serve(const Options& options) {
     if (::write(ready, "\n", 1) != 1) Say("whoever waits for the start has gone");
     ::close(ready);
   }
-  int number = 0;
-  do {
-    ::sigwait(&wanted, &number);
-    if (number != SIGHUP || !listen.tls) continue;
-    const auto reloaded = (*server)->ReloadTls();
-    Say(reloaded ? "the certificate was read again" : Describe(reloaded.error()));
-  } while (number == SIGHUP);
+  WaitForEnd(wanted, **server, listen.tls.has_value());
   Say("stopping; jobs that run go on");
   service.Stop();  // its work may still use the server
   server->reset();
