@@ -137,7 +137,7 @@ std::vector<std::string> Complete(Verbs& verbs, const std::vector<std::string>& 
   std::erase_if(found, [&](const std::string& one) { return !one.starts_with(last); });
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
-  return nullptr;
+  return found;
 }
 
 }  // namespace muster::cli
