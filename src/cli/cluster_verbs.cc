@@ -16,15 +16,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::string Number(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
-
-std::string Mark(const Json& item) {
-  if (item.value("virtual", false)) return "virtual";
-  return item.value("simulated", false) ? "simulated" : "";
-}
-
 }  // namespace
 
 int Nodes(Session& session) {
@@ -36,8 +27,8 @@ int Nodes(Session& session) {
         types += (types.empty() ? "" : ", ") + count.dump() + " " + type;
       }
       rows.push_back({node.value("name", ""), node.value("pool", ""), node.value("state", ""),
-                      Number(node.at("gpus_in_use")) + "/" + Number(node.at("gpus_total")), types,
-                      Number(node.at("cpus")),
+                      Plain(node.at("gpus_in_use")) + "/" + Plain(node.at("gpus_total")), types,
+                      Plain(node.at("cpus")),
                       FormatBytes(node.value("memory_bytes", std::int64_t{0}) >> 20 << 20),
                       Mark(node)});
     }
@@ -45,10 +36,12 @@ int Nodes(Session& session) {
   });
 }
 
-int MarkNode(Session& session, const std::string& node, const std::string& verb) {
-  const auto answer = session.client().Post("nodes/" + node + ":" + verb, {}, "");
+int MarkNode(Session& session, const std::string& node, const std::string& verb,
+             const client::Client::Query& query) {
+  const auto answer = session.client().Post("nodes/" + node + ":" + verb, query, "");
   return session.Show(answer, [](const Json& got) {
-    std::cout << "node " << got.value("id", "") << ": " << got.value("phase", "") << '\n';
+    std::cout << (got.value("dry_run", false) ? "would change: node " : "node ")
+              << got.value("id", "") << ": " << got.value("phase", "") << '\n';
   });
 }
 
@@ -61,7 +54,7 @@ int Gpus(Session& session) {
         jobs += (jobs.empty() ? "" : ", ") + job.value("id", "") + " " + job.value("name", "");
         users += (users.empty() ? "" : ", ") + job.value("user", "");
       }
-      rows.push_back({gpu.value("node", ""), Number(gpu.at("gpu")), gpu.value("type", ""),
+      rows.push_back({gpu.value("node", ""), Plain(gpu.at("gpu")), gpu.value("type", ""),
                       FormatBytes(gpu.value("memory_bytes", std::int64_t{0})),
                       jobs.empty() ? "free" : jobs, users, Mark(gpu)});
     }
@@ -73,16 +66,16 @@ int Queues(Session& session) {
   return session.Show(session.client().Get("queues"), [](const Json& got) {
     std::vector<std::vector<std::string>> rows;
     for (const auto& queue : got.at("queues")) {
-      rows.push_back({queue.value("name", ""), Number(queue.at("gpu_quota")),
-                      Number(queue.at("gpu_limit")), Number(queue.at("gpus_held")),
-                      Number(queue.at("gpu_fair_share")), Number(queue.at("jobs_running")),
-                      Number(queue.at("jobs_waiting")), Mark(queue)});
+      rows.push_back({queue.value("name", ""), Plain(queue.at("gpu_quota")),
+                      Plain(queue.at("gpu_limit")), Plain(queue.at("gpus_held")),
+                      Plain(queue.at("gpu_fair_share")), Plain(queue.at("jobs_running")),
+                      Plain(queue.at("jobs_waiting")), Mark(queue)});
     }
     PrintTable({"QUEUE", "QUOTA", "LIMIT", "HELD", "SHARE", "RUNNING", "WAITING", ""}, rows);
   });
 }
 
-int ApplyQueues(Session& session, const std::string& file) {
+int ApplyQueues(Session& session, const std::string& file, const client::Client::Query& query) {
   auto text = file == "-" ? Result<std::string>(ReadStream(std::cin)) : ReadFile(file);
   if (!text) return Refuse(text.error());
   const auto decoded = model::DecodeSpec(*text);
@@ -91,8 +84,8 @@ int ApplyQueues(Session& session, const std::string& file) {
               << model::Describe(problem) << '\n';
   }
   if (decoded.problems.HasErrors()) return ExitStatus(ErrorCode::kInvalid);
-  return session.Show(session.client().Post("queues", {}, *text), [](const Json& got) {
-    std::cout << "applied:";
+  return session.Show(session.client().Post("queues", query, *text), [&](const Json& got) {
+    std::cout << (query.empty() ? "applied:" : "would apply:");
     for (const auto& name : got.at("applied")) std::cout << ' ' << name.get<std::string>();
     std::cout << '\n';
   });

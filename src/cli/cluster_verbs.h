@@ -10,10 +10,11 @@
 namespace muster::cli {
 
 int Nodes(Session& session);
-int MarkNode(Session& session, const std::string& node, const std::string& verb);
+int MarkNode(Session& session, const std::string& node, const std::string& verb,
+             const client::Client::Query& query);
 int Gpus(Session& session);
 int Queues(Session& session);
-int ApplyQueues(Session& session, const std::string& file);
+int ApplyQueues(Session& session, const std::string& file, const client::Client::Query& query);
 int SaveSnapshot(Session& session, const std::string& file);
 int ReplaySnapshot(const std::string& file, Output output);
 

@@ -2,21 +2,18 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "base/units.h"
 #include "cli/cluster_verbs.h"
 #include "cli/job_verbs.h"
-#include "cli/session.h"
+#include "cli/verbs.h"
 
 namespace muster::cli {
 
 struct DaemonCommands::Words {
-  std::string socket;
-  Output output = Output::kTable;
+  Verbs verbs;
   std::vector<std::string> jobs;
   std::string job, file, value, timeout, since;
   SubmitOptions submit;
@@ -25,19 +22,19 @@ struct DaemonCommands::Words {
   LogOptions logs;
   EventOptions events;
   WaitOptions wait;
+  bool dry_run = false, watch = false;
 
-  Session Open() const {
-    return Session(socket.empty() ? client::DefaultSocket() : socket, output);
+  Words(CLI::App& app, int& status, const std::string& version) : verbs(app, status, version) {}
+  client::Client::Query Query() const {
+    client::Client::Query query;
+    if (dry_run) query["dry_run"] = "1";
+    return query;
   }
 };
 
 DaemonCommands::~DaemonCommands() = default;
 
 namespace {
-
-const std::map<std::string, Output> kOutputs = {
-    {"table", Output::kTable}, {"wide", Output::kWide}, {"json", Output::kJson},
-    {"jsonl", Output::kJsonl}, {"yaml", Output::kYaml}, {"name", Output::kName}};
 
 constexpr int kLargest = INT32_MAX;
 
@@ -60,42 +57,31 @@ Error NoDuration(const std::string& flag, const std::string& text) {
   return {ErrorCode::kUsage, flag + ": \"" + text + "\" is no duration", "write it as 30s or 2h"};
 }
 
-// The daemon's answers are taken apart by many; whoever finds one that cannot be throws, and this
-// is the one place where it ends.
-int Call(const std::function<int(Session&)>& call, Session& session) {
-  try {
-    return call(session);
-  } catch (const nlohmann::json::exception& error) {
-    return Refuse({ErrorCode::kInternal,
-                   std::string("the daemon's answer is not what was expected: ") + error.what(),
-                   "look whether muster and musterd are of the same version"});
+void AddExamples(CLI::App& app) {
+  for (const auto& [verb, example] : {std::pair{"submit", "muster submit train.yaml --dry-run"},
+                                      {"describe", "muster describe resnet"},
+                                      {"why", "muster why @last"},
+                                      {"events", "muster events resnet -f"},
+                                      {"scale", "muster scale resnet --workers 4..16"},
+                                      {"priority", "muster priority resnet --to high"},
+                                      {"nodes", "muster nodes --watch"},
+                                      {"gpus", "muster gpus -o jsonl"}}) {
+    app.get_subcommand(verb)->footer(std::string("Example: ") + example);
   }
 }
 
 }  // namespace
 
 // tidy: allow function-size: one flat list of the verbs reads best in one piece
-DaemonCommands::DaemonCommands(CLI::App& app, int& status) : words_(new Words()) {
+DaemonCommands::DaemonCommands(CLI::App& app, int& status, const std::string& version)
+    : words_(new Words(app, status, version)) {
   Words& w = *words_;
   const auto verb = [&](CLI::App* parent, const char* name, const char* help,
                         std::function<int(Session&)> call) {
-    CLI::App* command = parent->add_subcommand(name, help);
-    command->add_option_function<std::string>(
-        "-o,--output",
-        [&w](const std::string& word) {
-          const auto found = kOutputs.find(word);
-          if (found == kOutputs.end()) {
-            throw CLI::ValidationError("-o takes table, wide, json, jsonl, yaml or name, not \"" +
-                                       word + "\"");
-          }
-          w.output = found->second;
-        },
-        "table, wide, json, jsonl, yaml or name");
-    command->add_option("--socket", w.socket, "where musterd listens; else $MUSTER_DAEMON");
-    command->callback([&w, &status, call = std::move(call)] {
-      Session session = w.Open();
-      status = Call(call, session);
-    });
+    return w.verbs.Add(parent, name, help, "", std::move(call));
+  };
+  const auto may_try = [&w](CLI::App* command) {
+    command->add_flag("--dry-run", w.dry_run, "check everything and change nothing");
     return command;
   };
 
@@ -129,7 +115,13 @@ DaemonCommands::DaemonCommands(CLI::App& app, int& status) : words_(new Words())
   ps->add_flag("-a,--all", w.list.all, "also those that have ended");
   ps->add_option("-q,--queue", w.list.queue, "of this queue and those below it");
   ps->add_option("-u,--user", w.list.user, "of this user");
-  ps->add_option("--limit", w.list.limit, "at most so many")->check(CLI::Range(1, 100'000));
+  ps->add_option("--phase", w.list.phase, "of this phase: waiting, running, failed, ...");
+  ps->add_option("--filter", w.list.filter,
+                 "conditions with commas between: gpus>=4,user!=ana,name~resnet,labels.team=a");
+  ps->add_option("--sort", w.list.sort,
+                 "id, name, user, queue, priority, gpus or created_at; -gpus: largest first");
+  ps->add_option("--limit", w.list.limit, "at most so many")->check(CLI::Range(1, 10'000'000));
+  ps->footer("Example: muster ps -a --filter 'gpus>=4,phase=running' --sort=-gpus");
   ps->add_flag("-w,--watch", w.list.watch, "again every second");
 
   const auto with_job = [&](CLI::App* command) {
@@ -169,7 +161,7 @@ DaemonCommands::DaemonCommands(CLI::App& app, int& status) : words_(new Words())
   events->add_option("JOB", w.events.job, "of one job only")->check(kJobWord);
   events->add_flag("-f,--follow", w.events.follow, "go on; with -o json one object a line");
   events->add_flag("--cycles", w.events.cycles, "also each scheduling cycle, as -o wide does");
-  events->add_option("--limit", w.events.limit, "the last so many")->check(CLI::Range(1, 100'000));
+  events->add_option("--limit", w.events.limit, "the last so many")->check(CLI::Range(1, 10'000));
 
   auto* wait = verb(&app, "wait", "Until jobs run or have ended", [&w](Session& s) {
     if (!w.timeout.empty()) {
@@ -191,36 +183,47 @@ DaemonCommands::DaemonCommands(CLI::App& app, int& status) : words_(new Words())
                                    {"resume", "Let suspended jobs go on"},
                                    {"hold", "Keep waiting jobs from starting"},
                                    {"release", "Let held jobs start"},
-                                   {"requeue", "Stop jobs and start them again"}}) {
+                                   {"requeue", "Stop jobs and start them again"},
+                                   {"checkpoint", "Ask jobs for a checkpoint; they go on"}}) {
     const std::string what = name;
-    with_jobs(verb(&app, name, help, [&w, what](Session& s) { return Act(s, w.jobs, what, {}); }));
+    auto* command =
+        verb(&app, name, help, [&w, what](Session& s) { return Act(s, w.jobs, what, w.Query()); });
+    with_jobs(may_try(command));
+    command->footer("Example: muster " + what + " resnet @last");
   }
   auto* scale = verb(&app, "scale", "Change the number of workers",
-                     [&w](Session& s) { return Scale(s, w.job, w.value); });
-  with_job(scale);
+                     [&w](Session& s) { return Scale(s, w.job, w.value, w.Query()); });
+  with_job(may_try(scale));
   scale->add_option("--workers", w.value, "as 4 or 4..16")->required();
   auto* priority = verb(&app, "priority", "Change the priority of jobs",
-                        [&w](Session& s) { return Priority(s, w.jobs, w.value); });
-  with_jobs(priority);
+                        [&w](Session& s) { return Priority(s, w.jobs, w.value, w.Query()); });
+  with_jobs(may_try(priority));
   priority->add_option("--to", w.value, "low, normal, high, critical or a number")->required();
 
-  verb(&app, "nodes", "List nodes", [](Session& s) { return Nodes(s); });
-  verb(&app, "gpus", "Every GPU and who has it", [](Session& s) { return Gpus(s); });
+  const auto may_watch = [&w](CLI::App* command) {
+    command->add_flag("-w,--watch", w.watch, "again every second");
+  };
+  may_watch(verb(&app, "nodes", "List nodes",
+                 [&w](Session& s) { return s.Repeat(w.watch, [&s] { return Nodes(s); }); }));
+  may_watch(verb(&app, "gpus", "Every GPU and who has it",
+                 [&w](Session& s) { return s.Repeat(w.watch, [&s] { return Gpus(s); }); }));
   CLI::App* node = app.add_subcommand("node", "Take nodes out and back");
   node->require_subcommand(1);
   for (const auto& [name, help] : {std::pair{"cordon", "Start nothing more there"},
                                    {"drain", "Start nothing more there and move what runs"},
                                    {"uncordon", "Use it again"}}) {
     const std::string what = name;
-    verb(node, name, help, [&w, what](Session& s) { return MarkNode(s, w.value, what); })
+    may_try(verb(node, name, help,
+                 [&w, what](Session& s) { return MarkNode(s, w.value, what, w.Query()); }))
         ->add_option("NODE", w.value, "its name")
         ->required();
   }
   CLI::App* queue = app.add_subcommand("queue", "Queues and their quotas");
   queue->require_subcommand(1);
-  verb(queue, "list", "List queues", [](Session& s) { return Queues(s); });
-  verb(queue, "apply", "Add or change queues from a file",
-       [&w](Session& s) { return ApplyQueues(s, w.file); })
+  may_watch(verb(queue, "list", "List queues",
+                 [&w](Session& s) { return s.Repeat(w.watch, [&s] { return Queues(s); }); }));
+  may_try(verb(queue, "apply", "Add or change queues from a file",
+               [&w](Session& s) { return ApplyQueues(s, w.file, w.Query()); }))
       ->add_option("FILE", w.file, "- is standard input")
       ->required();
   CLI::App* snapshot = app.add_subcommand("snapshot", "Everything the engine saw, in one file");
@@ -229,9 +232,19 @@ DaemonCommands::DaemonCommands(CLI::App& app, int& status) : words_(new Words())
       ->add_option("FILE", w.file, "where to")
       ->required();
   verb(snapshot, "replay", "Decide it again offline and compare",
-       [&w](Session&) { return ReplaySnapshot(w.file, w.output); })
+       [&w](Session&) { return ReplaySnapshot(w.file, w.verbs.common().output); })
       ->add_option("FILE", w.file, "made by `muster snapshot save`")
       ->required();
+  AddExamples(app);
+  AddQueueVerbs(w.verbs, queue);
+  AddLookVerbs(w.verbs);
+  AddPeopleVerbs(w.verbs);
+  AddContextVerbs(w.verbs);
+  AddHelpVerbs(w.verbs);
+}
+
+std::vector<std::string> DaemonCommands::Complete(const std::vector<std::string>& words) const {
+  return cli::Complete(words_->verbs, words);
 }
 
 }  // namespace muster::cli

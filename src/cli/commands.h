@@ -6,6 +6,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace CLI {  // NOLINT(readability-identifier-naming): the parser's own
 class App;
@@ -16,8 +18,11 @@ namespace muster::cli {
 // Holds what the parser writes into; must outlive the parsing.
 class DaemonCommands {
  public:
-  DaemonCommands(CLI::App& app, int& status);
+  DaemonCommands(CLI::App& app, int& status, const std::string& version);
   ~DaemonCommands();
+
+  // What could stand for the last of these words.
+  std::vector<std::string> Complete(const std::vector<std::string>& words) const;
 
  private:
   struct Words;

@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;  // as the daemon wrote it
 
 constexpr std::chrono::milliseconds kLookAgain(100);
-constexpr std::int64_t kMostEvents = 100'000;  // of one answer
+constexpr std::int64_t kMostEvents = 10'000;  // of one answer
 constexpr std::int64_t kAtATime = 1000;
 
 struct Page {

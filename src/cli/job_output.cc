@@ -106,7 +106,7 @@ Result<void> FollowBoth(Session& session, const std::string& job, std::ostream& 
   };
   Result<void> second;
   std::thread other([&] {
-    client::Client client(session.socket());
+    client::Client client(session.target());
     second = follow(client, true, err);
   });
   auto first = follow(session.client(), false, out);

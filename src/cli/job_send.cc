@@ -76,7 +76,35 @@ int ShowAccepted(Session& session, const Accepted& accepted, bool dry_run) {
   });
 }
 
+// What is wrong with the file is said with its lines.
+bool SaySound(const std::string& file, const model::DecodedSpec& decoded) {
+  for (const auto& problem : decoded.problems.Sorted()) {
+    std::cerr << file << ':' << problem.mark.line << ':' << problem.mark.column << ": "
+              << model::Describe(problem) << '\n';
+  }
+  return !decoded.problems.HasErrors();
+}
+
 }  // namespace
+
+Result<std::string> ReadJob(const std::string& file) {
+  auto text = ReadInput(file);
+  if (!text) return text;
+  auto decoded = model::DecodeSpec(*text);
+  if (!SaySound(file, decoded)) {
+    return Fail(ErrorCode::kInvalid, file + " is not valid", "repair what is said above");
+  }
+  if (decoded.spec.jobs.size() != 1) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("{} holds {} jobs, not one", file, decoded.spec.jobs.size()),
+                "give a file with a single job");
+  }
+  model::SpecFile one;
+  one.kind = model::SpecKind::kJob;
+  one.jobs = std::move(decoded.spec.jobs);
+  Anchor(one.jobs.back());
+  return model::EncodeSpec(one, model::TextFormat::kJson);
+}
 
 int Submit(Session& session, const SubmitOptions& options) {
   int status = 0;
@@ -88,11 +116,7 @@ int Submit(Session& session, const SubmitOptions& options) {
       continue;
     }
     const auto decoded = model::DecodeSpec(*text);
-    for (const auto& problem : decoded.problems.Sorted()) {
-      std::cerr << file << ':' << problem.mark.line << ':' << problem.mark.column << ": "
-                << model::Describe(problem) << '\n';
-    }
-    if (decoded.problems.HasErrors()) {
+    if (!SaySound(file, decoded)) {
       status = ExitStatus(ErrorCode::kInvalid);
       continue;
     }

@@ -21,6 +21,8 @@ struct SubmitOptions {
   bool dry_run = false;
 };
 int Submit(Session& session, const SubmitOptions& options);
+// The one job of a file, checked and with its folder filled in, as it is sent.
+Result<std::string> ReadJob(const std::string& file);
 
 struct RunOptions {
   std::vector<std::string> command;
@@ -43,7 +45,8 @@ struct ListOptions {
   bool all = false;
   std::string queue;
   std::string user;
-  int limit = 500;
+  std::string phase, filter, sort;
+  std::int64_t limit = 500;
   bool watch = false;
 };
 int Ps(Session& session, const ListOptions& options);
@@ -79,10 +82,12 @@ struct WaitOptions {
 };
 int Wait(Session& session, const WaitOptions& options);
 
-// cancel, suspend, resume, hold, release, requeue; scale and priority with their query.
+// cancel, suspend, resume, hold, release, requeue, checkpoint; scale and priority with their query.
 int Act(Session& session, const std::vector<std::string>& jobs, const std::string& verb,
         const client::Client::Query& query);
-int Scale(Session& session, const std::string& job, const std::string& workers);
-int Priority(Session& session, const std::vector<std::string>& jobs, const std::string& priority);
+int Scale(Session& session, const std::string& job, const std::string& workers,
+          client::Client::Query query);
+int Priority(Session& session, const std::vector<std::string>& jobs, const std::string& priority,
+             client::Client::Query query);
 
 }  // namespace muster::cli

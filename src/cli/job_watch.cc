@@ -1,11 +1,9 @@
 // Watching jobs and acting on them: lists, one job, why it waits.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <chrono>
+#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "cli/job_verbs.h"
 
@@ -13,6 +11,8 @@ namespace muster::cli {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr std::int64_t kLargestPage = 10'000;  // of the API
 
 std::string Number(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
@@ -89,15 +89,51 @@ std::string Progress(const Json& report) {
 
 }  // namespace
 
+namespace {
+
+// So many jobs as are wanted, page by page. The revision is the first page's: a watch from there
+// on misses nothing.
+Result<std::string> AllPages(Session& session, client::Client::Query query, std::int64_t limit) {
+  nlohmann::ordered_json all;
+  for (;;) {
+    const auto have = all.is_null() ? 0 : static_cast<std::int64_t>(all.at("jobs").size());
+    query["limit"] = std::to_string(std::min(limit - have, kLargestPage));
+    auto answer = session.client().Get("jobs", query);
+    if (!answer) return answer;
+    auto page = nlohmann::ordered_json::parse(*answer);
+    const auto next = page.value("next", "");
+    const auto got = static_cast<std::int64_t>(page.at("jobs").size());
+    if (all.is_null() && (next.empty() || got >= limit)) return answer;
+    if (all.is_null()) {
+      all = std::move(page);
+    } else {
+      for (auto& job : page.at("jobs")) all["jobs"].push_back(std::move(job));
+    }
+    all.erase("next");
+    if (!next.empty() && have + got >= limit) all["next"] = next;
+    if (next.empty() || got == 0 || have + got >= limit) return all.dump(2);
+    query["cursor"] = next;
+  }
+}
+
+}  // namespace
+
 int Ps(Session& session, const ListOptions& options) {
   client::Client::Query query;
   if (options.all) query["all"] = "1";
-  if (!options.queue.empty()) query["queue"] = options.queue;
-  if (!options.user.empty()) query["user"] = options.user;
-  query["limit"] = std::to_string(options.limit);
-  for (;;) {
-    const auto answer = session.client().Get("jobs", query);
-    const int status = session.Show(answer, [&](const Json& got) {
+  for (const auto& [key, value] : {std::pair{"queue", &options.queue},
+                                   {"user", &options.user},
+                                   {"phase", &options.phase},
+                                   {"filter", &options.filter},
+                                   {"sort", &options.sort}}) {
+    if (!value->empty()) query[key] = *value;
+  }
+  // Whoever asks for those that have ended wants to see them.
+  for (const char* ended : {"succeeded", "failed", "cancelled"}) {
+    if (options.phase == ended) query["all"] = "1";
+  }
+  return session.Repeat(options.watch, [&] {
+    return session.Show(AllPages(session, query, options.limit), [&](const Json& got) {
       std::vector<std::string> head = {"ID",      "NAME", "USER", "QUEUE", "PHASE",
                                        "WORKERS", "GPUS", "AGE",  "RAN"};
       if (session.wide()) head.insert(head.end(), {"PRIORITY", "RESTARTS"});
@@ -107,14 +143,12 @@ int Ps(Session& session, const ListOptions& options) {
         job.at("status").at("gpus");  // or it is no job: throws
         rows.push_back(Row(job, session.wide()));
       }
-      if (options.watch && ::isatty(STDOUT_FILENO) == 1) std::cout << "\033[H\033[2J";
       PrintTable(head, rows);
-      if (rows.empty()) std::cerr << (options.all ? "no jobs\n" : "no jobs wait or run\n");
+      if (rows.empty())
+        std::cerr << (query.contains("all") ? "no jobs\n" : "no jobs wait or run\n");
+      if (got.contains("next")) std::cerr << "there are more; --limit shows them\n";
     });
-    if (status != 0 || !options.watch) return status;
-    std::cout.flush();
-    std::this_thread::sleep_for(std::chrono::seconds(1));
-  }
+  });
 }
 
 int DescribeJob(Session& session, const std::string& job) {
@@ -246,21 +280,26 @@ int Act(Session& session, const std::vector<std::string>& jobs, const std::strin
   if (list.empty()) return status;
   const int shown = session.Show("{\"jobs\":[" + list + "]}", [](const Json& got) {
     for (const auto& job : got.at("jobs")) {
-      std::cout << "job " << job.value("id", "") << " " << job.value("name", "")
+      std::cout << (job.value("dry_run", false) ? "would change: job " : "job ")
+                << job.value("id", "") << " " << job.value("name", "")
                 << (job.contains("phase") ? ": " + job.value("phase", "") : "") << '\n';
     }
   });
   return status != 0 ? status : shown;
 }
 
-int Scale(Session& session, const std::string& job, const std::string& workers) {
+int Scale(Session& session, const std::string& job, const std::string& workers,
+          client::Client::Query query) {
   const auto dots = workers.find("..");
   const std::string least = workers.substr(0, dots);
   const std::string most = dots == std::string::npos ? least : workers.substr(dots + 2);
-  return Act(session, {job}, "scale", {{"min", least}, {"max", most}});
+  query["min"] = least;
+  query["max"] = most;
+  return Act(session, {job}, "scale", query);
 }
 
-int Priority(Session& session, const std::vector<std::string>& jobs, const std::string& priority) {
+int Priority(Session& session, const std::vector<std::string>& jobs, const std::string& priority,
+             client::Client::Query query) {
   std::string value = priority;
   for (const auto& [name, number] : {std::pair{"low", "25"},
                                      {"normal", "50"},
@@ -269,7 +308,8 @@ int Priority(Session& session, const std::vector<std::string>& jobs, const std::
                                      {"critical", "125"}}) {
     if (priority == name) value = number;
   }
-  return Act(session, jobs, "priority", {{"value", value}});
+  query["value"] = value;
+  return Act(session, jobs, "priority", query);
 }
 
 }  // namespace muster::cli

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <iostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/bench.h"
@@ -36,6 +37,24 @@ std::string UnknownCommand(const CLI::App& app, int argc, char** argv) {
 // What was printed has arrived; a full disk or a closed pipe is no success.
 bool OutputArrived() {
   return std::cout.flush().good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+}
+
+// Reads the words, which calls what they ask for; `status` is what that wrote.
+int Perform(CLI::App& app, int argc, char** argv, const int& status) {
+  if (const auto unknown = UnknownCommand(app, argc, argv); !unknown.empty()) {
+    std::cerr << "muster: " << unknown << "\n";
+    return kUsageStatus;
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsageStatus;
+  }
+  if (!OutputArrived()) {
+    std::cerr << "muster: the output could not be written\n";
+    return 1;
+  }
+  return status;
 }
 
 }  // namespace
@@ -93,20 +112,13 @@ int main(int argc, char** argv) {
     status = muster::cli::RunValidate(paths, kind, {std::cin, std::cout, std::cerr});
   });
 
-  const muster::cli::DaemonCommands daemon_commands(app, status);
+  const muster::cli::DaemonCommands daemon_commands(app, status, MUSTER_VERSION);
 
-  if (const auto unknown = UnknownCommand(app, argc, argv); !unknown.empty()) {
-    std::cerr << "muster: " << unknown << "\n";
-    return kUsageStatus;
+  if (argc > 1 && std::string_view(argv[1]) == "__complete") {
+    for (const auto& word : daemon_commands.Complete({argv + 2, argv + argc})) {
+      std::cout << word << '\n';
+    }
+    return OutputArrived() ? 0 : 1;
   }
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsageStatus;
-  }
-  if (!OutputArrived()) {
-    std::cerr << "muster: the output could not be written\n";
-    return 1;
-  }
-  return status;
+  return Perform(app, argc, argv, status);
 }

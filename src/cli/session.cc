@@ -1,11 +1,14 @@
 #include "cli/session.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/units.h"
@@ -19,14 +22,11 @@ int Refuse(const Error& error) {
   return ExitStatus(error.code);
 }
 
-namespace {
-
-// The list inside an answer, for formats that print one thing a line.
 const nlohmann::json& Items(const nlohmann::json& answer) {
   if (answer.is_object()) {
     for (const char* key :
          {"jobs", "events", "nodes", "gpus", "queues", "pools", "levels", "decisions", "usage",
-          "audit", "users", "tokens", "workers", "checkpoints"}) {
+          "audit", "users", "tokens", "workers", "checkpoints", "checks", "contexts"}) {
       const auto found = answer.find(key);
       if (found != answer.end() && found->is_array()) return *found;
     }
@@ -34,9 +34,11 @@ const nlohmann::json& Items(const nlohmann::json& answer) {
   return answer;
 }
 
+namespace {
+
 void PrintNames(const nlohmann::json& items) {
   const auto print = [](const nlohmann::json& item) {
-    for (const char* key : {"id", "name", "node"}) {
+    for (const char* key : {"id", "name", "node", "user", "job", "version"}) {
       const auto found = item.find(key);
       if (found != item.end() && found->is_string()) {
         std::cout << found->get<std::string>() << '\n';
@@ -80,10 +82,36 @@ int Session::Show(const Result<std::string>& answer,
       break;
     case Output::kTable:
     case Output::kWide:
+      if (live_ && ::isatty(STDOUT_FILENO) == 1) std::cout << "\033[H\033[2J";
       table(parsed);
       break;
   }
   return 0;
+}
+
+int Session::Show(
+    const Result<std::string>& answer, std::vector<std::string> head,
+    const std::function<std::vector<std::vector<std::string>>(const nlohmann::json&)>& rows) {
+  return Show(answer, [&](const nlohmann::json& got) { PrintTable(head, rows(got)); });
+}
+
+int Session::Repeat(bool watch, const std::function<int()>& once) {
+  live_ = watch;
+  for (;;) {
+    const int status = once();
+    std::cout.flush();
+    if (status != 0 || !watch || !std::cout.good()) return status;
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+}
+
+std::string Plain(const nlohmann::json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+std::string Mark(const nlohmann::json& item) {
+  if (item.value("virtual", false)) return "virtual";
+  return item.value("simulated", false) ? "simulated" : "";
 }
 
 void PrintTable(const std::vector<std::string>& head,

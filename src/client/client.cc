@@ -3,16 +3,14 @@
 #include <pwd.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "net/http_client.h"
 
 namespace muster::client {
 namespace {
-
-constexpr int kTimeoutMs = 60'000;
 
 Error ErrorOf(const net::Response& response) {
   Error error{ErrorCode::kInternal,
@@ -39,24 +37,25 @@ Error ErrorOf(const net::Response& response) {
   return error;
 }
 
-net::Request MakeRequest(const char* method, const std::string& path, const Client::Query& query) {
-  net::Request request;
-  request.method = method;
-  request.path = "/api/v1/" + path;
-  request.query = query;
-  return request;
-}
-
 }  // namespace
 
 struct Client::Impl {
-  net::HttpClient http;
+  std::optional<net::HttpClient> http;
+  Error no_address{};  // why there is none
+  std::string token;
+  int timeout_ms = 0;
+
+  net::Request Make(const char* method, const std::string& path, const Query& query) const {
+    net::Request request;
+    request.method = method;
+    request.path = "/api/v1/" + path;
+    request.query = query;
+    if (!token.empty()) request.headers.push_back({"Authorization", "Bearer " + token});
+    return request;
+  }
 };
 
 std::string DefaultSocket() {
-  if (const char* given = std::getenv("MUSTER_DAEMON"); given != nullptr && *given != '\0') {
-    return given;
-  }
   const passwd* account = ::getpwuid(::geteuid());
   const std::string home = account == nullptr ? "/" : account->pw_dir;
   std::string own = home + "/.muster/musterd.sock";
@@ -64,31 +63,64 @@ std::string DefaultSocket() {
   return "/run/muster/musterd.sock";
 }
 
-Client::Client(std::string socket)
-    : impl_(new Impl{net::HttpClient(net::Endpoint{std::move(socket), "", 0})}) {}
+Client::Client(const Target& target) : impl_(new Impl{}) {
+  impl_->token = target.token;
+  impl_->timeout_ms = target.timeout_ms;
+  if (target.local()) {
+    std::string path = target.server;
+    if (path.starts_with("unix:")) path.erase(0, 5);
+    impl_->http.emplace(net::Endpoint{std::move(path), "", 0});
+    return;
+  }
+  auto endpoint = net::ParseEndpoint(target.server);
+  if (!endpoint) {
+    impl_->no_address = endpoint.error();
+    return;
+  }
+  endpoint->ca_file = target.ca;
+  impl_->http.emplace(std::move(*endpoint));
+}
 Client::~Client() = default;
 
-Result<std::string> Client::Get(const std::string& path, const Query& query) {
-  auto response = impl_->http.Send(MakeRequest("GET", path, query), kTimeoutMs);
+Result<Client::Answer> Client::Call(const char* method, const std::string& path, const Query& query,
+                                    const std::string& body, const Extra& extra) {
+  if (!impl_->http) return tl::unexpected(impl_->no_address);
+  auto request = impl_->Make(method, path, query);
+  request.body = body;
+  if (!extra.if_match.empty()) request.headers.push_back({"If-Match", extra.if_match});
+  if (!extra.idempotency_key.empty()) {
+    request.headers.push_back({"Idempotency-Key", extra.idempotency_key});
+  }
+  auto response = impl_->http->Send(request, impl_->timeout_ms);
   if (!response) return tl::unexpected(response.error());
   if (response->status >= 300) return tl::unexpected(ErrorOf(*response));
-  return std::move(response->body);
+  const auto* tag = response->Find("ETag");
+  return Answer{std::move(response->body), tag == nullptr ? "" : *tag};
+}
+
+Result<std::string> Client::Get(const std::string& path, const Query& query) {
+  auto answer = Call("GET", path, query, "", {});
+  if (!answer) return tl::unexpected(answer.error());
+  return std::move(answer->body);
 }
 
 Result<std::string> Client::Post(const std::string& path, const Query& query,
                                  const std::string& body, const std::string& idempotency_key) {
-  auto request = MakeRequest("POST", path, query);
-  request.body = body;
-  if (!idempotency_key.empty()) request.headers.push_back({"Idempotency-Key", idempotency_key});
-  auto response = impl_->http.Send(request, kTimeoutMs);
-  if (!response) return tl::unexpected(response.error());
-  if (response->status >= 300) return tl::unexpected(ErrorOf(*response));
-  return std::move(response->body);
+  auto answer = Call("POST", path, query, body, {.idempotency_key = idempotency_key});
+  if (!answer) return tl::unexpected(answer.error());
+  return std::move(answer->body);
+}
+
+Result<std::string> Client::Delete(const std::string& path, const Query& query) {
+  auto answer = Call("DELETE", path, query, "", {});
+  if (!answer) return tl::unexpected(answer.error());
+  return std::move(answer->body);
 }
 
 Result<void> Client::Stream(const std::string& path, const Query& query,
                             const std::function<bool(std::string_view)>& on_bytes) {
-  auto response = impl_->http.Stream(MakeRequest("GET", path, query), 0, on_bytes);
+  if (!impl_->http) return tl::unexpected(impl_->no_address);
+  auto response = impl_->http->Stream(impl_->Make("GET", path, query), 0, on_bytes);
   if (!response) return tl::unexpected(response.error());
   if (response->status >= 300) return tl::unexpected(ErrorOf(*response));
   return {};

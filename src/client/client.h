@@ -2,7 +2,8 @@
 //
 // One connection for the life of the object. An answer that says that something went wrong becomes
 // the Error that the daemon meant, code and hint included, so that a command ends with the same
-// status wherever the fault was found.
+// status wherever the fault was found. The token goes to the server it was given with, and nowhere
+// else.
 #pragma once
 
 #include <functional>
@@ -15,18 +16,39 @@
 
 namespace muster::client {
 
-// $MUSTER_DAEMON, else where the daemon listens by default.
+// Where the daemon of this machine listens by default.
 std::string DefaultSocket();
+
+struct Target {
+  std::string server;   // /path, unix:/path, https://host:port, or http://host:port of this machine
+  std::string token{};  // empty: none is sent
+  std::string ca{};     // PEM file, trusted beside the system's roots
+  int timeout_ms = 60'000;
+
+  bool local() const { return server.find("://") == std::string::npos; }
+};
 
 class Client {
  public:
-  explicit Client(std::string socket);
+  explicit Client(const Target& target);
   ~Client();
 
   using Query = std::map<std::string, std::string>;
+  struct Answer {
+    std::string body;
+    std::string tag;  // ETag, where there is one
+  };
+  struct Extra {
+    std::string if_match{};
+    std::string idempotency_key{};
+  };
+
+  Result<Answer> Call(const char* method, const std::string& path, const Query& query,
+                      const std::string& body, const Extra& extra);
   Result<std::string> Get(const std::string& path, const Query& query = {});
   Result<std::string> Post(const std::string& path, const Query& query, const std::string& body,
                            const std::string& idempotency_key = {});
+  Result<std::string> Delete(const std::string& path, const Query& query = {});
   Result<void> Stream(const std::string& path, const Query& query,
                       const std::function<bool(std::string_view)>& on_bytes);
 

@@ -1,0 +1,163 @@
+// Which daemon is meant: login and config.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/verbs.h"
+
+namespace muster::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+struct LoginWords {
+  std::string server, ca, name;
+  bool token_stdin = false;
+};
+
+// "https://gpu.example.org:7443" is called gpu.example.org.
+std::string NameOf(const std::string& server) {
+  const auto begin = server.find("://");
+  if (begin == std::string::npos) return "local";
+  auto host = server.substr(begin + 3);
+  return host.substr(0, host.find_first_of(":/"));
+}
+
+std::string WithoutSpace(std::string line) {
+  const auto begin = line.find_first_not_of(" \t\r\n");
+  if (begin == std::string::npos) return "";
+  return line.substr(begin, line.find_last_not_of(" \t\r\n") - begin + 1);
+}
+
+Result<std::string> ReadToken(bool from_stdin) {
+  std::string line;
+  if (from_stdin) {
+    std::getline(std::cin, line);
+  } else if (const char* shown = ::isatty(STDIN_FILENO) == 1 ? ::getpass("token: ") : nullptr) {
+    line = shown;
+  } else {
+    return Fail(ErrorCode::kUsage, "a token is needed for a server that is not a socket",
+                "give it on standard input with --token-stdin");
+  }
+  line = WithoutSpace(line);
+  if (line.empty()) {
+    return Fail(ErrorCode::kUsage, "the token is empty", "`muster token create NAME` makes one");
+  }
+  return line;
+}
+
+// Stored only after the server has said who we are there.
+int Login(const LoginWords& words, Output output) {
+  Context context{words.server, "", ""};
+  client::Target target{words.server};
+  if (words.token_stdin || !target.local()) {
+    auto token = ReadToken(words.token_stdin);
+    if (!token) return Refuse(token.error());
+    context.token = *token;
+  }
+  if (!words.ca.empty()) context.ca = std::filesystem::absolute(words.ca).string();
+  target.token = context.token;
+  target.ca = context.ca;
+  Session session(target, output);
+  const auto who = session.client().Get("whoami");
+  if (!who) return Refuse(who.error());
+  const auto path = ContextPath();
+  auto file = ReadContexts(path);
+  if (!file) return Refuse(file.error());
+  const auto name = words.name.empty() ? NameOf(words.server) : words.name;
+  file->contexts[name] = context;
+  file->current = name;
+  if (auto written = WriteContexts(path, *file); !written) return Refuse(written.error());
+  return session.Show(*who, [&](const Json& got) {
+    std::cout << "logged in to " << words.server << " as " << got.value("user", "") << "; context "
+              << name << " is the current one\n";
+  });
+}
+
+int View(Verbs& verbs, bool origins) {
+  const auto settings = ResolveSettings(verbs.common().flags);
+  if (!settings) return Refuse(settings.error());
+  const auto file = ReadContexts(ContextPath());
+  if (!file) return Refuse(file.error());
+  nlohmann::ordered_json shown;
+  for (const auto& one : settings->all) {
+    if (origins) {
+      shown["settings"].push_back(
+          {{"name", one.name}, {"value", one.value}, {"origin", one.origin}});
+    } else {
+      shown["settings"][one.name] = one.value;
+    }
+  }
+  shown["contexts"] = nlohmann::ordered_json::array();
+  for (const auto& [name, context] : file->contexts) {
+    shown["contexts"].push_back({{"name", name},
+                                 {"server", context.server},
+                                 {"token", context.token.empty() ? "none" : "set"},
+                                 {"ca", context.ca},
+                                 {"current", name == file->current}});
+  }
+  Session session(settings->target, verbs.common().output);
+  return session.Show(shown.dump(2), [&](const Json&) {
+    std::vector<std::vector<std::string>> rows;
+    for (const auto& one : settings->all) {
+      rows.push_back({one.name, one.value.empty() ? "-" : one.value});
+      if (origins) rows.back().push_back(one.origin);
+    }
+    PrintTable(origins ? std::vector<std::string>{"SETTING", "VALUE", "ORIGIN"}
+                       : std::vector<std::string>{"SETTING", "VALUE"},
+               rows);
+    if (file->contexts.empty()) return;
+    rows.clear();
+    for (const auto& [name, context] : file->contexts) {
+      rows.push_back({name == file->current ? "*" : "", name, context.server,
+                      context.token.empty() ? "none" : "set"});
+    }
+    std::cout << '\n';
+    PrintTable({"", "CONTEXT", "SERVER", "TOKEN"}, rows);
+  });
+}
+
+int Use(const std::string& name) {
+  const auto path = ContextPath();
+  auto file = ReadContexts(path);
+  if (!file) return Refuse(file.error());
+  if (!file->contexts.contains(name)) {
+    return Refuse({ErrorCode::kNotFound, "there is no context \"" + name + "\"",
+                   "`muster config view` shows them, `muster login URL` adds one"});
+  }
+  file->current = name;
+  if (auto written = WriteContexts(path, *file); !written) return Refuse(written.error());
+  std::cerr << "context " << name << " is the current one\n";
+  return 0;
+}
+
+}  // namespace
+
+void AddContextVerbs(Verbs& verbs) {
+  auto w = std::make_shared<LoginWords>();
+  auto* login = verbs.AddLocal(verbs.app(), "login", "Use a daemon elsewhere from now on",
+                               "muster login https://gpu.example.org:7443 --token-stdin < token",
+                               [w, &verbs] { return Login(*w, verbs.common().output); });
+  login->add_option("URL", w->server, "https://host:port, or unix:/path")->required();
+  login->add_flag("--token-stdin", w->token_stdin, "read the token from standard input");
+  login->add_option("--ca", w->ca, "PEM file that signs the server's certificate");
+  login->add_option("--name", w->name, "name of the context; default: the host");
+  CLI::App* config = verbs.Group("config", "What muster goes by");
+  auto origins = std::make_shared<bool>(false);
+  verbs
+      .AddLocal(config, "view", "Every setting; tokens are not shown",
+                "muster config view --origins", [origins, &verbs] { return View(verbs, *origins); })
+      ->add_flag("--origins", *origins, "and where it comes from");
+  auto name = std::make_shared<std::string>();
+  verbs
+      .AddLocal(config, "use", "Make a context the current one", "muster config use lab",
+                [name] { return Use(*name); })
+      ->add_option("CONTEXT", *name, "its name")
+      ->required();
+}
+
+}  // namespace muster::cli

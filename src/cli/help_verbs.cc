@@ -1,0 +1,135 @@
+// Beginnings: init, clone, completion; and doctor when something is wrong.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "cli/doctor.h"
+#include "cli/verbs.h"
+
+namespace muster::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kExample =
+    R"(# A job for Muster. Check it with `muster validate FILE`, see where it would run with
+# `muster plan FILE`, send it with `muster submit FILE`.
+name: example
+queue: default                # `muster queue list` shows them
+kind: train                   # train, or build for interactive work
+priority: normal              # low, normal, high, critical or a number
+workers: 1                    # 4: a fixed gang; 2..8: starts with 2, grows to 8
+gpus: 1                       # of each worker; 0.25 is a share of one
+cpus: 2
+memory: 4Gi
+# gpu_types: [H100, A100]     # in order of preference; any when left out
+# framework: torch            # torch, tensorflow, horovod, mpi, deepspeed, ray, muster
+command: [sh, -c, "echo hello from worker $MUSTER_RANK on GPU $CUDA_VISIBLE_DEVICES"]
+# workdir: /data/project      # where you are when left out
+# env: {EPOCHS: "90"}
+# checkpoint: {dir: ckpt, signal: SIGUSR1, grace: 60s}   # asked for before it must leave
+# limits: {time: 12h, retries: 3}
+)";
+
+constexpr std::string_view kBash =
+    R"(# muster completion bash > ~/.local/share/bash-completion/completions/muster
+_muster() {
+  local IFS=$'\n'
+  COMPREPLY=($(muster __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+}
+complete -o default -F _muster muster
+)";
+
+constexpr std::string_view kZsh = R"(#compdef muster
+# muster completion zsh > "${fpath[1]}/_muster"
+_muster() {
+  local -a found
+  found=("${(@f)$(muster __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  if [[ -n "${found[1]}" ]]; then compadd -- "${found[@]}"; else _files; fi
+}
+if [[ "${funcstack[1]}" == _muster ]]; then _muster "$@"; else compdef _muster muster; fi
+)";
+
+constexpr std::string_view kFish =
+    R"(# muster completion fish > ~/.config/fish/completions/muster.fish
+function __muster_complete
+  set -l words (commandline -opc) (commandline -ct)
+  muster __complete $words[2..-1] 2>/dev/null
+end
+complete -c muster -a '(__muster_complete)'
+)";
+
+int Init(const std::string& path) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0 && errno == EEXIST) {
+    return Refuse({ErrorCode::kConflict, path + " is there already; it was not touched",
+                   "give another name: `muster init other.yaml`"});
+  }
+  if (file < 0) return Refuse(PathError(path, errno));
+  const auto written = ::write(file, kExample.data(), kExample.size());
+  const bool whole = written == static_cast<ssize_t>(kExample.size());
+  if (::close(file) != 0 || !whole) {
+    return Refuse({ErrorCode::kUnavailable, path + " could not be written", "check the room"});
+  }
+  std::cout << path << '\n';
+  std::cerr << "edit it, then: muster submit " << path << '\n';
+  return 0;
+}
+
+// The same job once more. Its number among the tasks of an array is not part of its file.
+int Clone(Session& session, const std::string& job, const std::string& name, bool dry_run) {
+  const auto answer = session.client().Get("jobs/" + job);
+  if (!answer) return Refuse(answer.error());
+  auto spec = nlohmann::ordered_json::parse(*answer).at("spec");
+  if (!name.empty()) spec["name"] = name;
+  client::Client::Query query;
+  if (dry_run) query["dry_run"] = "1";
+  const auto sent = session.client().Post("jobs", query, spec.dump());
+  return session.Show(sent, [&](const Json& got) {
+    for (const auto& item : got.at("jobs")) {
+      std::cout << (dry_run ? "would accept " : "job " + item.value("id", "") + " ")
+                << item.value("name", "") << " in queue " << item.value("queue", "") << '\n';
+    }
+  });
+}
+
+}  // namespace
+
+void AddHelpVerbs(Verbs& verbs) {
+  struct Words {
+    std::string path = "job.yaml", job, name, shell;
+    bool dry_run = false;
+  };
+  auto w = std::make_shared<Words>();
+  verbs
+      .AddLocal(verbs.app(), "init", "Write a job file to begin with", "muster init train.yaml",
+                [w] { return Init(w->path); })
+      ->add_option("FILE", w->path, "default job.yaml; never overwritten");
+  auto* clone = verbs.Add(verbs.app(), "clone", "Submit a job once more",
+                          "muster clone resnet --name resnet-2",
+                          [w](Session& s) { return Clone(s, w->job, w->name, w->dry_run); });
+  clone->add_option("JOB", w->job, "name, id or @last")->required();
+  clone->add_option("--name", w->name, "name of the new one; default: the same");
+  clone->add_flag("--dry-run", w->dry_run, "check only");
+  verbs
+      .AddLocal(verbs.app(), "completion", "A script that completes words in a shell",
+                "source <(muster completion bash)",
+                [w] {
+                  std::cout << (w->shell == "bash" ? kBash : w->shell == "zsh" ? kZsh : kFish);
+                  return 0;
+                })
+      ->add_option("SHELL", w->shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  verbs.Add(
+      verbs.app(), "doctor", "Look for what is wrong, and say what to do", "muster doctor",
+      [&verbs](Session& s) { return Doctor(s, verbs.common().version, verbs.common().no_color); });
+}
+
+}  // namespace muster::cli

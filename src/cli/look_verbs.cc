@@ -1,0 +1,158 @@
+// Verbs that look and change nothing: plan, pools, whoami, usage, decisions, version.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/units.h"
+#include "cli/job_verbs.h"
+#include "cli/verbs.h"
+
+namespace muster::cli {
+namespace {
+
+using Json = nlohmann::json;
+using Rows = std::vector<std::vector<std::string>>;
+
+int Plan(Session& session, const std::string& file) {
+  const auto spec = ReadJob(file);
+  if (!spec) return Refuse(spec.error());
+  return session.Show(session.client().Post("plan", {}, *spec), [](const Json& got) {
+    std::cout << got.value("sentence", "") << '\n';
+    Rows places, displaced;
+    for (const auto& place : got.at("places")) {
+      places.push_back(
+          {Plain(place.at("worker")), place.value("node", ""), place.at("gpus").dump()});
+    }
+    if (!places.empty()) {
+      std::cout << '\n';
+      PrintTable({"WORKER", "NODE", "GPUS"}, places);
+    }
+    for (const auto& one : got.at("displaced")) {
+      displaced.push_back({one.value("job", ""), one.value("name", ""), one.value("user", ""),
+                           one.value("what", ""), Plain(one.at("workers")), one.value("rule", "")});
+    }
+    if (displaced.empty()) return;
+    std::cout << "\nWho would be displaced:\n";
+    PrintTable({"JOB", "NAME", "USER", "WOULD BE", "WORKERS", "RULE"}, displaced);
+  });
+}
+
+int Pools(Session& session) {
+  return session.Show(
+      session.client().Get("pools"), {"POOL", "NODES READY", "GPUS IN USE", ""},
+      [](const Json& got) {
+        Rows rows;
+        for (const auto& pool : got.at("pools")) {
+          rows.push_back({pool.value("name", ""),
+                          Plain(pool.at("nodes_ready")) + "/" + Plain(pool.at("nodes")),
+                          Plain(pool.at("gpus_in_use")) + "/" + Plain(pool.at("gpus")),
+                          Mark(pool)});
+        }
+        return rows;
+      });
+}
+
+int WhoAmI(Session& session) {
+  return session.Show(session.client().Get("whoami"), [](const Json& got) {
+    std::cout << fmt::format("{:<8} {}\n", "user", got.value("user", ""));
+    std::string groups;
+    for (const auto& group : got.at("groups"))
+      groups += (groups.empty() ? "" : ", ") + Plain(group);
+    if (!groups.empty()) std::cout << fmt::format("{:<8} {}\n", "groups", groups);
+    std::cout << fmt::format("{:<8} {}\n", "from", got.value("from", ""));
+    if (got.value("admin", false)) std::cout << fmt::format("{:<8} {}\n", "role", "admin");
+    for (const auto& [queue, role] : got.at("roles").items()) {
+      std::cout << fmt::format("{:<8} {} in queue {}\n", "role", Plain(role), queue);
+    }
+  });
+}
+
+int Usage(Session& session, const std::string& by, const std::string& since) {
+  client::Client::Query query{{"by", by}};
+  if (!since.empty()) query["since"] = since;
+  const std::string head = by == "user" ? "USER" : by == "queue" ? "QUEUE" : "JOB";
+  return session.Show(
+      session.client().Get("usage", query), {head, "GPU-HOURS", "JOBS", "RUNNING"},
+      [](const Json& got) {
+        Rows rows;
+        for (const auto& one : got.at("usage")) {
+          rows.push_back({one.value("name", ""), fmt::format("{:.2f}", one.value("gpu_hours", 0.0)),
+                          Plain(one.at("jobs")), Plain(one.at("running"))});
+        }
+        return rows;
+      });
+}
+
+int Decisions(Session& session, std::int64_t limit) {
+  const auto answer = session.client().Get("decisions", {{"limit", std::to_string(limit)}});
+  return session.Show(
+      answer, {"TIME", "WHAT", "JOB", "WORKER", "NODE", "GPUS", "RULE", "FOR JOB"},
+      [](const Json& got) {
+        Rows rows;
+        for (const auto& one : got.at("decisions")) {
+          rows.push_back({Clock(TimeMs(one, "at")), one.value("what", ""), one.value("job", ""),
+                          Plain(one.at("worker")), one.value("node", ""),
+                          one.value("gpus", Json::array()).dump(), one.value("rule", ""),
+                          one.value("for_job", "")});
+        }
+        return rows;
+      });
+}
+
+// A daemon that does not answer is no failure: our own version was asked for too.
+int Version(Session& session, const std::string& ours) {
+  nlohmann::ordered_json both = {{"version", ours}, {"daemon", nullptr}};
+  const auto answer = session.client().Get("version");
+  if (answer) both["daemon"] = nlohmann::ordered_json::parse(*answer);
+  if (!answer) both["unreachable"] = answer.error().message;
+  return session.Show(both.dump(2), [&](const Json& got) {
+    std::cout << "muster  " << ours << '\n';
+    if (!answer) {
+      std::cout << "musterd not reached\n";
+      std::cerr << Describe(answer.error()) << '\n';
+      return;
+    }
+    const auto& daemon = got.at("daemon");
+    std::cout << "musterd " << daemon.value("version", "") << ", revision "
+              << Plain(daemon.at("revision")) << ", " << Plain(daemon.at("jobs")) << " jobs\n";
+  });
+}
+
+}  // namespace
+
+void AddLookVerbs(Verbs& verbs) {
+  auto file = std::make_shared<std::string>();
+  verbs
+      .Add(verbs.app(), "plan", "Where a job would run now, and who would be displaced",
+           "muster plan train.yaml", [file](Session& s) { return Plan(s, *file); })
+      ->add_option("FILE", *file, "a job file; - is standard input")
+      ->required();
+  verbs.Add(verbs.app(), "pools", "List pools", "muster pools -o json", Pools);
+  verbs.Add(verbs.app(), "whoami", "Who I am to the daemon, and what I may do", "muster whoami",
+            WhoAmI);
+
+  struct Words {
+    std::string by = "user", since;
+    std::int64_t limit = 50;
+  };
+  auto w = std::make_shared<Words>();
+  auto* usage = verbs.Add(verbs.app(), "usage", "GPU time that was used",
+                          "muster usage --by queue --since 7d",
+                          [w](Session& s) { return Usage(s, w->by, w->since); });
+  usage->add_option("--by", w->by, "user, queue or job")
+      ->check(CLI::IsMember({"user", "queue", "job"}));
+  usage->add_option("--since", w->since, "of jobs that ended within that time, as 24h");
+  verbs
+      .Add(verbs.app(), "decisions", "What the scheduler decided, newest first",
+           "muster decisions --limit 20", [w](Session& s) { return Decisions(s, w->limit); })
+      ->add_option("--limit", w->limit, "the newest so many; default 50")
+      ->check(CLI::Range(1, 10'000));
+  verbs.Add(verbs.app(), "version", "The versions of muster and of the daemon", "muster version",
+            [&verbs](Session& s) { return Version(s, verbs.common().version); });
+}
+
+}  // namespace muster::cli

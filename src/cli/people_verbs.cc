@@ -1,0 +1,185 @@
+// Who may come in, and who did what: tokens, users, the audit.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/verbs.h"
+
+namespace muster::cli {
+namespace {
+
+using Json = nlohmann::json;
+using Rows = std::vector<std::vector<std::string>>;
+
+struct TokenWords {
+  std::string name, user, expires = "90d", role;
+};
+
+int CreateToken(Session& session, const TokenWords& words) {
+  Json body = {{"name", words.name}, {"expires", words.expires}};
+  if (!words.user.empty()) body["user"] = words.user;
+  if (!words.role.empty()) body["role"] = words.role;
+  const auto text = body.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const auto answer = session.client().Post("tokens", {}, text);
+  const int status =
+      session.Show(answer, [](const Json& got) { std::cout << got.value("secret", "") << '\n'; });
+  if (status != 0) return status;
+  const auto got = Json::parse(*answer);
+  std::cerr
+      << "token " << got.value("id", "") << " of " << got.value("user", "")
+      << (got.contains("expires_at") ? " ends " + got.value("expires_at", "") : "")
+      << ". It is not shown again: keep it like a password.\n"
+      << "Use it with `muster login URL --token-stdin` or $MUSTER_TOKEN; `muster token revoke "
+      << got.value("id", "") << "` ends it.\n";
+  return 0;
+}
+
+int ListTokens(Session& session) {
+  return session.Show(
+      session.client().Get("tokens"), {"ID", "NAME", "USER", "ROLE", "MADE", "ENDS"},
+      [](const Json& got) {
+        Rows rows;
+        for (const auto& one : got.at("tokens")) {
+          rows.push_back({one.value("id", ""), one.value("name", ""), one.value("user", ""),
+                          one.value("role", "all"), Clock(TimeMs(one, "created_at")),
+                          one.contains("expires_at") ? Clock(TimeMs(one, "expires_at")) : "never"});
+        }
+        return rows;
+      });
+}
+
+int RevokeTokens(Session& session, const std::vector<std::string>& ids) {
+  int status = 0;
+  for (const auto& id : ids) {
+    const int one = session.Show(session.client().Delete("tokens/" + id),
+                                 [&](const Json&) { std::cout << "revoked token " << id << '\n'; });
+    if (one != 0) status = one;
+  }
+  return status;
+}
+
+struct UserWords {
+  std::string name, role;
+  std::vector<std::string> groups;
+};
+
+int ListUsers(Session& session) {
+  return session.Show(session.client().Get("users"), {"USER", "ROLE", "GROUPS"},
+                      [](const Json& got) {
+                        Rows rows;
+                        for (const auto& one : got.at("users")) {
+                          std::string groups;
+                          for (const auto& group : one.at("groups")) {
+                            groups += (groups.empty() ? "" : ", ") + Plain(group);
+                          }
+                          rows.push_back({one.value("name", ""), one.value("role", ""), groups});
+                        }
+                        return rows;
+                      });
+}
+
+int SetUser(Session& session, const UserWords& words) {
+  const Json body = {{"role", words.role}, {"groups", words.groups}};
+  const auto text = body.dump(-1, ' ', false, Json::error_handler_t::replace);
+  auto answer = session.client().Call("PUT", "users/" + words.name, {}, text, {});
+  if (!answer) return Refuse(answer.error());
+  return session.Show(answer->body, [&](const Json&) {
+    std::cout << "user " << words.name << " is " << words.role << '\n';
+  });
+}
+
+int RemoveUser(Session& session, const std::string& name) {
+  return session.Show(session.client().Delete("users/" + name), [&](const Json&) {
+    std::cout << "user " << name << " has no role of its own any more, and no tokens\n";
+  });
+}
+
+struct AuditWords {
+  std::string user, object, operation, since;
+  std::int64_t limit = 50;
+};
+
+int Audit(Session& session, const AuditWords& words) {
+  client::Client::Query query{{"limit", std::to_string(words.limit)}};
+  for (const auto& [key, value] : {std::pair{"user", &words.user},
+                                   {"object", &words.object},
+                                   {"operation", &words.operation},
+                                   {"since", &words.since}}) {
+    if (!value->empty()) query[key] = *value;
+  }
+  const auto answer = session.client().Get("audit", query);
+  return session.Show(answer, [&](const Json& got) {
+    Rows rows;
+    for (const auto& one : got.at("audit")) {
+      rows.push_back({Clock(TimeMs(one, "at")), one.value("user", ""), one.value("from", ""),
+                      one.value("operation", ""), one.value("object", "")});
+      if (!session.wide()) continue;
+      const auto change = one.value("after", Json());
+      rows.back().push_back(change.is_null() ? "" : change.dump());
+    }
+    std::vector<std::string> head = {"TIME", "USER", "FROM", "OPERATION", "OBJECT"};
+    if (session.wide()) head.emplace_back("AFTER");
+    PrintTable(head, rows);
+    if (got.contains("next")) std::cerr << "there is more; --limit shows it\n";
+  });
+}
+
+void AddTokenVerbs(Verbs& verbs) {
+  CLI::App* token = verbs.Group("token", "Tokens for calls over a network");
+  auto w = std::make_shared<TokenWords>();
+  auto* create = verbs.Add(token, "create", "Make a token; its secret is shown once",
+                           "muster token create laptop --expires 30d --role viewer",
+                           [w](Session& s) { return CreateToken(s, *w); });
+  create->add_option("NAME", w->name, "what it is for")->required();
+  create->add_option("--user", w->user, "another user's, for admins");
+  create->add_option("--expires", w->expires, "from now on; default 90d; never: admins only");
+  create->add_option("--role", w->role, "viewer or user: no more than this")
+      ->check(CLI::IsMember({"viewer", "user"}));
+  verbs.Add(token, "list", "My tokens; for admins all", "muster token list", ListTokens);
+  auto ids = std::make_shared<std::vector<std::string>>();
+  verbs
+      .Add(token, "revoke", "End tokens at once", "muster token revoke 3f9a21",
+           [ids](Session& s) { return RevokeTokens(s, *ids); })
+      ->add_option("ID", *ids, "as `muster token list` shows")
+      ->required();
+}
+
+void AddUserVerbs(Verbs& verbs) {
+  CLI::App* user = verbs.Group("user", "Users with a role of their own");
+  auto w = std::make_shared<UserWords>();
+  verbs.Add(user, "list", "List them", "muster user list", ListUsers);
+  auto* set = verbs.Add(user, "set", "Give a user a role everywhere, and groups",
+                        "muster user set ana --role user --group vision",
+                        [w](Session& s) { return SetUser(s, *w); });
+  set->add_option("NAME", w->name, "the user")->required();
+  set->add_option("--role", w->role, "none, viewer, user or admin")
+      ->required()
+      ->check(CLI::IsMember({"none", "viewer", "user", "admin"}));
+  set->add_option("--group", w->groups,
+                  "a group; may be given several times; replaces those there");
+  verbs
+      .Add(user, "remove", "Take the role away, and the user's tokens", "muster user remove ana",
+           [w](Session& s) { return RemoveUser(s, w->name); })
+      ->add_option("NAME", w->name, "the user")
+      ->required();
+}
+
+}  // namespace
+
+void AddPeopleVerbs(Verbs& verbs) {
+  AddTokenVerbs(verbs);
+  AddUserVerbs(verbs);
+  auto w = std::make_shared<AuditWords>();
+  auto* audit =
+      verbs.Add(verbs.app(), "audit", "Who changed what, newest first",
+                "muster audit --user ana --since 24h", [w](Session& s) { return Audit(s, *w); });
+  audit->add_option("-u,--user", w->user, "by this user");
+  audit->add_option("--object", w->object, "of this object, as \"job 7\" or \"queue vision\"");
+  audit->add_option("--operation", w->operation, "of this kind, as cancelJob");
+  audit->add_option("--since", w->since, "within that time, as 24h");
+  audit->add_option("--limit", w->limit, "the newest so many; default 50")
+      ->check(CLI::Range(1, 10'000));
+}
+
+}  // namespace muster::cli
