@@ -241,14 +241,19 @@ void WaitForEnd(const sigset_t& wanted, muster::net::HttpServer& server, bool tl
   }
 }
 
-int Serve(const Options& options) {
+// Those that WaitForEnd() waits for; blocked before there is a second thread.
+sigset_t TakeSignals() {
   ::signal(SIGCHLD, SIG_IGN);  // shims are not waited for: their records tell
   ::signal(SIGPIPE, SIG_IGN);
   sigset_t wanted;
   sigemptyset(&wanted);
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&wanted, number);
   ::pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
+  return wanted;
+}
 
+int Serve(const Options& options) {
+  const sigset_t wanted = TakeSignals();
   auto config = ReadConfig(options);
   if (!config) return Refuse(config.error());
   auto store = OpenStore(options);
