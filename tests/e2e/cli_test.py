@@ -11,7 +11,7 @@ import e2e_test
 from e2e_test import Case, job
 
 QUEUES = {"queues": [{"name": "vision", "quota": {"gpus": 2}}, {"name": "vision/old"},
-                     {"name": "speech", "quota": {"gpus": 2}}]}
+                     {"name": "speech", "quota": {"gpus": 2}}, {"name": "free"}]}
 
 
 class CliCase(Case):
@@ -51,8 +51,8 @@ class Looking(CliCase):
                         json.loads(line)
 
     def test_plan_names_places_and_who_would_be_displaced(self):
-        low = self.daemon.submit(job("sleep 600", name="low", gpus=1, workers=4, queue="default", priority="low"))
-        self.daemon.wait(low, ("running",))
+        low = self.daemon.submit(job("sleep 600", name="low", gpus=1, workers="1..4", queue="free"))
+        self.until(lambda: self.daemon.call("GET", f"jobs/{low}")["status"]["workers_running"] == 4)
         text = self.cli("plan", self.file("j.yaml", job("true", name="mine", gpus=2, queue="speech"))).stdout
         self.assertIn("WORKER", text)
         self.assertIn("low", text.split("Who would be displaced")[1])
