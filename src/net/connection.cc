@@ -71,14 +71,13 @@ void Connection::AwaitInput() {
 bool Connection::Greet() {
   char first = 0;
   const ssize_t got = recv(socket_.native_handle(), &first, 1, MSG_PEEK | MSG_DONTWAIT);
+  const bool hello = got > 0 && first == kClientHello;
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
     AwaitInput();
-  } else if (got <= 0) {
-    Close();
-  } else if (first != kClientHello) {
+  } else if (got > 0 && !hello) {
     stage_ = Stage::kTalking;
     Refuse(400, "this port speaks TLS: use https://");
-  } else if (!wire_.StartServer(std::exchange(tls_, nullptr))) {
+  } else if (!hello || !wire_.StartServer(std::exchange(tls_, nullptr))) {
     Close();
   } else {
     stage_ = Stage::kHandshake;

@@ -14,7 +14,7 @@ TEST(WebSocket, CarriesMessagesBothWaysFromAnyThread) {
   WsEcho echo;
   const auto server = StartServer(At(folder.Path()), echo.Handle());
   auto client = Connected({.unix_path = folder.Path()});
-  for (const std::size_t size : {1, 125, 126, 70'000, 1 << 20}) {
+  for (const std::size_t size : std::initializer_list<std::size_t>{1, 125, 126, 70'000, 1 << 20}) {
     ASSERT_TRUE(client->Send(std::string(size, 'm')));
     EXPECT_EQ(Next(*client).bytes, std::string(size, 'm'));
   }

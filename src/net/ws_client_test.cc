@@ -23,7 +23,7 @@ TEST(WsClient, SpeaksOverTlsWithHeaders) {
   EXPECT_EQ(token, "Bearer t");
   auto& client = *answer->socket;
   // More than one record, and more than what lies in one read.
-  for (const std::size_t size : {5, 20'000, 1 << 20}) {
+  for (const std::size_t size : std::initializer_list<std::size_t>{5, 20'000, 1 << 20}) {
     ASSERT_TRUE(client.Send(std::string(size, 's')));
     EXPECT_EQ(Next(client).bytes.size(), size);
   }

@@ -53,11 +53,12 @@ TEST(WsFrame, IsThatOfTheStandardsExamples) {
 }
 
 TEST(WsReader, ReadsMessagesOfEverySizeInPiecesOfEverySize) {
-  for (const std::size_t size : {0, 1, 7, 125, 126, 127, 65535, 65536, 70001}) {
+  for (const std::size_t size :
+       std::initializer_list<std::size_t>{0, 1, 7, 125, 126, 127, 65535, 65536, 70001}) {
     std::string payload(size, '\0');
     for (std::size_t i = 0; i < size; ++i) payload[i] = static_cast<char>(i * 7 % 251);
     const auto bytes = Masked(WsOp::kBinary, payload) + Masked(WsOp::kPing, "p");
-    for (const std::size_t piece : {1, 3, 4096, 1 << 20}) {
+    for (const std::size_t piece : std::initializer_list<std::size_t>{1, 3, 4096, 1 << 20}) {
       const auto read = ReadAll(bytes, piece);
       ASSERT_EQ(read.failure, 0);
       ASSERT_EQ(read.events.size(), 2U);

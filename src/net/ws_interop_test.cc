@@ -23,7 +23,8 @@ TEST(WsInterop, BeastsClientIsUnderstoodAndUnderstands) {
   client.handshake("localhost", "/");
   client.binary(true);
   client.write_buffer_bytes(4096);
-  for (const std::size_t size : {0, 1, 125, 126, 65'535, 65'536, 300'000}) {
+  for (const std::size_t size :
+       std::initializer_list<std::size_t>{0, 1, 125, 126, 65'535, 65'536, 300'000}) {
     for (const bool fragments : {false, true}) {
       client.auto_fragment(fragments);
       std::string message(size, '\0');
