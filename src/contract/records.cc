@@ -48,9 +48,13 @@ std::string Encode(const ExitRecord& record) {
 }
 
 std::string Encode(const Report& record) {
-  json out = {{"version", kContractVersion}, {"launch", record.launch},
-              {"at_ms", record.at_ms},       {"ready", record.ready},
-              {"leaving", record.leaving},   {"numbers", NumbersToJson(record.numbers)}};
+  json out = {{"version", kContractVersion},
+              {"launch", record.launch},
+              {"at_ms", record.at_ms},
+              {"ready", record.ready},
+              {"leaving", record.leaving},
+              {"numbers", NumbersToJson(record.numbers)},
+              {"last_input_ms", record.last_input_ms}};
   Put(out, "step", record.step);
   Put(out, "epoch", record.epoch);
   Put(out, "samples", record.samples);
@@ -103,6 +107,7 @@ Result<Report> DecodeReport(std::string_view text) {
   auto error = ReadObject("report", text, [&](Fields& fields) {
     ReadLaunch(fields, record.launch);
     fields.Need("at_ms", record.at_ms);
+    fields.Take("last_input_ms", record.last_input_ms);
     fields.Take("ready", record.ready);
     fields.Take("leaving", record.leaving);
     fields.Take("step", record.step);

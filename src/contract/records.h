@@ -44,10 +44,11 @@ struct ExitRecord {
   friend bool operator==(const ExitRecord&, const ExitRecord&) = default;
 };
 
-// What the worker last said about itself.
+// What the worker last said about itself, and when somebody last typed at it.
 struct Report {
   std::string launch;
-  std::int64_t at_ms = 0;
+  std::int64_t at_ms = 0;          // when it said so; 0: it has said nothing
+  std::int64_t last_input_ms = 0;  // at a terminal, its own or one beside it; 0: never
   bool ready = false;
   std::string leaving;  // the reason it gave; empty: it is not leaving
   std::optional<std::int64_t> step;

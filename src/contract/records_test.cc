@@ -30,6 +30,7 @@ TEST(Records, ReportsKeepTheirNumbersToTheLastBit) {
     Report report;
     report.launch = "a";
     report.step = step;
+    report.last_input_ms = step;
     report.ready = true;
     for (const auto& [name, value] : drawn) {
       if (std::isfinite(value)) report.numbers["n" + std::to_string(report.numbers.size())] = value;

@@ -169,6 +169,23 @@ TEST_F(DoorTest, CtrlCReachesTheForegroundAndCtrlZStopsIt) {
   EndWithRecord();
 }
 
+TEST_F(DoorTest, ThatSomebodyTypesIsRecorded) {
+  StartBash();
+  auto client = Join();
+  ASSERT_TRUE(client.Sees("ready> "));
+  EXPECT_FALSE(fs::exists(dir_ / "spool/17.0.2.report")) << "looking is not typing";
+  client.Type("e");
+  Await("spool/17.0.2.report");
+  const auto first = contract::DecodeReport(Text("spool/17.0.2.report")).value();
+  EXPECT_GE(first.last_input_ms, Started().at_ms);
+  EXPECT_EQ(first.at_ms, 0) << "the worker itself has said nothing";
+  client.Type("xit\r");
+  client.Finish();
+  EndWithRecord();
+  const auto last = contract::DecodeReport(Text("spool/17.0.2.report")).value();
+  EXPECT_GE(last.last_input_ms, first.last_input_ms);
+}
+
 TEST_F(DoorTest, ASignalGoesToTheForeground) {
   StartBash();
   auto client = Join();

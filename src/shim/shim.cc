@@ -27,8 +27,7 @@ using contract::FrameKind;
 constexpr std::size_t kBlockBytes = std::size_t{64} << 10;
 constexpr int kReadsAtATime = 16;     // of one stream, before others get their turn
 constexpr int kReadsAtTheEnd = 1024;  // of a stream that somebody outside may still hold open
-constexpr std::int64_t kReportEveryMs = 1'000;
-constexpr std::int64_t kSpoolAgainMs = 500;
+constexpr int kSpoolAgainMs = 500;
 constexpr int kKillAgainMs = 10;
 constexpr std::int64_t kHangUpAgainMs = 100;
 constexpr int kCgroupTries = 200;
@@ -80,12 +79,12 @@ Shim::Shim(contract::LaunchOrder order, Clock& clock)
     : order_(std::move(order)),
       clock_(clock),
       spool_(order_.spool_dir, order_.launch),
+      reports_(spool_, clock_, order_.launch),
       stopping_(order_.term_grace_ms),
       out_log_(LogOf(order_, "out")),
       err_log_(LogOf(order_, "err")),
       block_(std::make_unique_for_overwrite<char[]>(kBlockBytes)) {
   exit_.launch = order_.launch;
-  report_.launch = order_.launch;
 }
 
 Result<void> Shim::Run() {
@@ -131,7 +130,7 @@ Result<void> Shim::EnterRunFolder() {
   doors_ = std::move(*doors);
   order_.env["MUSTER_SOCKET"] = order_.run_dir + "/" + contract::kWorkerSocket;
   socket_.emplace(doors_.worker.get(), WelcomeOf(order_),
-                  [this](const contract::Said& said) { Hear(said); });
+                  [this](const contract::Said& said) { reports_.Hear(said); });
   sigset_t taken;
   sigemptyset(&taken);
   for (const int signal : {SIGCHLD, SIGTERM, SIGINT}) sigaddset(&taken, signal);
@@ -164,7 +163,8 @@ void Shim::Loop() {
     const auto now_ms = NowMs();
     Carry(stopping_.Due(now_ms));
     HangUpAShell(now_ms);
-    KeepRecords(now_ms);
+    if (door_->TakeTyped()) reports_.Typed();
+    reports_.Keep(now_ms);
   }
 }
 
@@ -183,7 +183,7 @@ int Shim::TimeoutMs(std::int64_t now_ms) const {
   std::int64_t wait_ms = 3'600'000;
   if (const auto due_ms = stopping_.due_ms()) wait_ms = std::min(wait_ms, *due_ms - now_ms);
   if (hangs_up_) wait_ms = std::min(wait_ms, hang_up_due_ms_ - now_ms);
-  if (report_is_new_ || spool_.waiting()) wait_ms = std::min(wait_ms, records_due_ms_ - now_ms);
+  if (const auto due_ms = reports_.due_ms()) wait_ms = std::min(wait_ms, *due_ms - now_ms);
   return wait_ms < 0 ? 0 : static_cast<int>(wait_ms);
 }
 
@@ -309,38 +309,6 @@ void Shim::HangUpAShell(std::int64_t now_ms) {
   SignalEach({worker_.pid}, SIGCONT);
 }
 
-void Shim::Hear(const contract::Said& said) {
-  if (const auto* done = std::get_if<contract::Checkpointed>(&said)) {
-    const auto at_ms = done->at_ms > 0 ? done->at_ms : clock_.WallMs();
-    spool_.Put(Spool::Kind::kCheckpoint, contract::Encode(contract::CheckpointRecord{
-                                             order_.launch, done->step, done->path, at_ms}));
-    spool_.Flush();
-    return;
-  }
-  if (const auto* progress = std::get_if<contract::Progress>(&said)) {
-    report_.step = progress->step;
-    report_.epoch = progress->epoch;
-    report_.samples = progress->samples;
-    report_.numbers = progress->numbers;
-  } else if (std::holds_alternative<contract::Ready>(said)) {
-    report_.ready = true;
-  } else if (const auto* leaving = std::get_if<contract::Leaving>(&said)) {
-    report_.leaving = leaving->reason.empty() ? "no reason given" : leaving->reason;
-  } else {
-    return;
-  }
-  report_.at_ms = clock_.WallMs();
-  report_is_new_ = true;
-}
-
-void Shim::KeepRecords(std::int64_t now_ms) {
-  if ((!report_is_new_ && !spool_.waiting()) || now_ms < records_due_ms_) return;
-  if (report_is_new_) spool_.Put(Spool::Kind::kReport, contract::Encode(report_));
-  records_due_ms_ = now_ms + (report_is_new_ ? kReportEveryMs : kSpoolAgainMs);
-  report_is_new_ = false;
-  spool_.Flush();
-}
-
 void Shim::Conclude() {
   if (worker_.pid > 0) {
     TakeVerdict();
@@ -353,7 +321,7 @@ void Shim::Conclude() {
   out_log_.Close();
   err_log_.Close();
   CloseDoors(doors_);
-  if (report_is_new_) spool_.Put(Spool::Kind::kReport, contract::Encode(report_));
+  reports_.Conclude();
   if (exit_.ended_ms == 0) exit_.ended_ms = clock_.WallMs();
   exit_.cpu_ms = cpu_us_ / 1000;
   exit_.log_bytes_dropped = out_log_.dropped() + err_log_.dropped();

@@ -26,6 +26,7 @@
 #include "shim/door.h"
 #include "shim/doors.h"
 #include "shim/log_writer.h"
+#include "shim/reports.h"
 #include "shim/spawn.h"
 #include "shim/spool.h"
 #include "shim/stopping.h"
@@ -60,8 +61,6 @@ class Shim {
   void Copy(Handle& from, LogWriter& to, contract::FrameKind kind, int reads);
   void Carry(Stopping::Act act);
   void HangUpAShell(std::int64_t now_ms);
-  void Hear(const contract::Said& said);
-  void KeepRecords(std::int64_t now_ms);
 
   // After it.
   void Conclude();
@@ -75,6 +74,7 @@ class Shim {
   contract::LaunchOrder order_;
   Clock& clock_;
   Spool spool_;
+  Reports reports_;
   Stopping stopping_;
   LogWriter out_log_;
   LogWriter err_log_;
@@ -93,9 +93,6 @@ class Shim {
   bool hangs_up_ = false;
   std::int64_t hang_up_due_ms_ = 0;
   contract::ExitRecord exit_;
-  contract::Report report_;
-  bool report_is_new_ = false;
-  std::int64_t records_due_ms_ = 0;
   std::vector<pollfd> polled_;
   // What is read from a pipe, before it is written. Not zeroed: most workers say nothing, and each
   // page that is touched costs as much as twenty system calls.

@@ -1,0 +1,73 @@
+#include "shim/reports.h"
+
+#include <algorithm>
+
+namespace muster::shim {
+namespace {
+
+constexpr std::int64_t kReportEveryMs = 1'000;
+constexpr std::int64_t kTypedEveryMs = 5'000;
+constexpr std::int64_t kSpoolAgainMs = 500;
+
+}  // namespace
+
+Reports::Reports(Spool& spool, Clock& clock, const std::string& launch)
+    : spool_(spool), clock_(clock) {
+  report_.launch = launch;
+}
+
+void Reports::Hear(const contract::Said& said) {
+  if (const auto* done = std::get_if<contract::Checkpointed>(&said)) {
+    const auto at_ms = done->at_ms > 0 ? done->at_ms : clock_.WallMs();
+    spool_.Put(Spool::Kind::kCheckpoint, contract::Encode(contract::CheckpointRecord{
+                                             report_.launch, done->step, done->path, at_ms}));
+    spool_.Flush();
+    return;
+  }
+  if (const auto* progress = std::get_if<contract::Progress>(&said)) {
+    report_.step = progress->step;
+    report_.epoch = progress->epoch;
+    report_.samples = progress->samples;
+    report_.numbers = progress->numbers;
+  } else if (std::holds_alternative<contract::Ready>(said)) {
+    report_.ready = true;
+  } else if (const auto* leaving = std::get_if<contract::Leaving>(&said)) {
+    report_.leaving = leaving->reason.empty() ? "no reason given" : leaving->reason;
+  } else {
+    return;
+  }
+  report_.at_ms = clock_.WallMs();
+  said_ = true;
+}
+
+void Reports::Typed() {
+  report_.last_input_ms = clock_.WallMs();
+  typed_ = true;
+}
+
+void Reports::Keep(std::int64_t now_ms) {
+  const auto due = due_ms();
+  if (!due || now_ms < *due) return;
+  if (said_ || (typed_ && now_ms >= typed_due_ms_)) {
+    Conclude();
+    due_ms_ = now_ms + kReportEveryMs;
+    typed_due_ms_ = now_ms + kTypedEveryMs;
+  } else {
+    due_ms_ = now_ms + kSpoolAgainMs;
+  }
+  spool_.Flush();
+}
+
+std::optional<std::int64_t> Reports::due_ms() const {
+  std::optional<std::int64_t> due;
+  if (said_ || spool_.waiting()) due = due_ms_;
+  if (typed_) due = due ? std::min(*due, typed_due_ms_) : typed_due_ms_;
+  return due;
+}
+
+void Reports::Conclude() {
+  if (said_ || typed_) spool_.Put(Spool::Kind::kReport, contract::Encode(report_));
+  said_ = typed_ = false;
+}
+
+}  // namespace muster::shim

@@ -1,0 +1,86 @@
+#include "shim/reports.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/files.h"
+
+namespace muster::shim {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ReportsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    fs::create_directories(dir_);
+    clock_.Advance(100'000);
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+
+  void Later(std::int64_t ms) {
+    clock_.Advance(ms);
+    reports_.Keep(Now());
+  }
+  std::int64_t Now() { return clock_.MonotonicNs() / 1'000'000; }
+  contract::Report Written() {
+    return contract::DecodeReport(ReadFile((dir_ / "a.report").string()).value_or(""))
+        .value_or(contract::Report{});
+  }
+
+  fs::path dir_ = fs::temp_directory_path() / ("muster-reports-" + std::to_string(getpid()));
+  ManualClock clock_;
+  Spool spool_{dir_.string(), "a"};
+  Reports reports_{spool_, clock_, "a"};
+};
+
+TEST_F(ReportsTest, NothingIsDueWhileNothingIsNew) {
+  EXPECT_FALSE(reports_.due_ms().has_value());
+  reports_.Typed();
+  Later(0);
+  EXPECT_FALSE(reports_.due_ms().has_value());
+  reports_.Conclude();
+  EXPECT_FALSE(spool_.waiting());
+}
+
+TEST_F(ReportsTest, KeysAreWrittenOnceInFiveSecondsAndTheLastIsNotLost) {
+  reports_.Typed();
+  Later(0);
+  EXPECT_EQ(Written().last_input_ms, 100'000);
+  Later(1'000);
+  reports_.Typed();
+  Later(3'999);
+  EXPECT_EQ(Written().last_input_ms, 100'000);
+  EXPECT_EQ(reports_.due_ms(), 105'000);
+  Later(1);
+  EXPECT_EQ(Written().last_input_ms, 101'000);
+  EXPECT_EQ(Written().at_ms, 0);
+}
+
+TEST_F(ReportsTest, ReportsAreWrittenOnceASecondAndTakeTheKeysAlong) {
+  reports_.Hear(contract::Progress{1, {}, {}, {}});
+  Later(0);
+  reports_.Typed();
+  reports_.Hear(contract::Progress{2, {}, {}, {}});
+  Later(999);
+  EXPECT_EQ(Written().step, 1);
+  Later(1);
+  EXPECT_EQ(Written().step, 2);
+  EXPECT_EQ(Written().last_input_ms, 100'000);
+}
+
+TEST_F(ReportsTest, WhatTheSpoolRefusedIsTriedAgain) {
+  fs::remove_all(dir_);
+  reports_.Typed();
+  Later(0);
+  EXPECT_TRUE(reports_.due_ms().has_value());
+  fs::create_directories(dir_);
+  Later(1'000);
+  EXPECT_EQ(Written().last_input_ms, 100'000);
+  EXPECT_FALSE(reports_.due_ms().has_value());
+}
+
+}  // namespace
+}  // namespace muster::shim
