@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "net/http_client.h"
+#include "net/ws_client.h"
 
 namespace muster::client {
 namespace {
@@ -41,6 +42,7 @@ Error ErrorOf(const net::Response& response) {
 
 struct Client::Impl {
   std::optional<net::HttpClient> http;
+  net::Endpoint endpoint{};
   Error no_address{};  // why there is none
   std::string token;
   int timeout_ms = 0;
@@ -69,7 +71,8 @@ Client::Client(const Target& target) : impl_(new Impl{}) {
   if (target.local()) {
     std::string path = target.server;
     if (path.starts_with("unix:")) path.erase(0, 5);
-    impl_->http.emplace(net::Endpoint{std::move(path), "", 0});
+    impl_->endpoint = net::Endpoint{std::move(path), "", 0};
+    impl_->http.emplace(impl_->endpoint);
     return;
   }
   auto endpoint = net::ParseEndpoint(target.server);
@@ -78,7 +81,8 @@ Client::Client(const Target& target) : impl_(new Impl{}) {
     return;
   }
   endpoint->ca_file = target.ca;
-  impl_->http.emplace(std::move(*endpoint));
+  impl_->endpoint = std::move(*endpoint);
+  impl_->http.emplace(impl_->endpoint);
 }
 Client::~Client() = default;
 
@@ -115,6 +119,15 @@ Result<std::string> Client::Delete(const std::string& path, const Query& query) 
   auto answer = Call("DELETE", path, query, "", {});
   if (!answer) return tl::unexpected(answer.error());
   return std::move(answer->body);
+}
+
+Result<std::unique_ptr<net::WsClient>> Client::Open(const std::string& path, const Query& query) {
+  if (!impl_->http) return tl::unexpected(impl_->no_address);
+  auto answer = net::WsClient::Connect(impl_->endpoint, impl_->Make("GET", path, query),
+                                       impl_->timeout_ms);
+  if (!answer) return tl::unexpected(answer.error());
+  if (answer->socket == nullptr) return tl::unexpected(ErrorOf(answer->refusal));
+  return std::move(answer->socket);
 }
 
 Result<void> Client::Stream(const std::string& path, const Query& query,

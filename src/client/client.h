@@ -14,6 +14,10 @@
 
 #include "base/result.h"
 
+namespace muster::net {
+class WsClient;
+}
+
 namespace muster::client {
 
 // Where the daemon of this machine listens by default.
@@ -49,6 +53,8 @@ class Client {
   Result<std::string> Post(const std::string& path, const Query& query, const std::string& body,
                            const std::string& idempotency_key = {});
   Result<std::string> Delete(const std::string& path, const Query& query = {});
+  // A WebSocket; for Tunnel.
+  Result<std::unique_ptr<net::WsClient>> Open(const std::string& path, const Query& query);
   Result<void> Stream(const std::string& path, const Query& query,
                       const std::function<bool(std::string_view)>& on_bytes);
 

@@ -40,7 +40,7 @@ ARROWS = {
     "train": ["contract"],
     "gpushare": [],
     "shim": ["contract"],
-    "client": ["net"],
+    "client": ["net", "contract"],
     "cli": ["client", "sim", "engine", "state", "tune", "planner"],
     "daemon": None,  # wires everything
 }
