@@ -106,6 +106,8 @@ DaemonCommands::DaemonCommands(CLI::App& app, int& status, const std::string& ve
   run->add_option("--time", w.run.time, "time limit, as 2h");
   run->add_option("--image", w.run.image, "container image");
   run->add_flag("-d,--detach", w.run.detach, "do not watch it");
+  run->add_flag("-t,--terminal", w.run.terminal,
+                "give it a terminal and join ours to it; build work at a terminal has one anyway");
   run->footer(
       "Shows what worker 0 writes, each stream on its own, until the job has ended, and ends as\n"
       "`muster wait` does. With -o json the output goes to standard error and standard output\n"
@@ -237,6 +239,7 @@ DaemonCommands::DaemonCommands(CLI::App& app, int& status, const std::string& ve
       ->required();
   AddExamples(app);
   AddQueueVerbs(w.verbs, queue);
+  AddEnterVerbs(w.verbs);
   AddLookVerbs(w.verbs);
   AddPeopleVerbs(w.verbs);
   AddContextVerbs(w.verbs);

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "cli/enter.h"
 #include "cli/job_verbs.h"
 #include "model/problems.h"
 #include "model/spec_codec.h"
@@ -201,13 +202,32 @@ Result<model::SpecFile> SpecOf(const RunOptions& options) {
   file.PutNumber("--priority", "priority", options.priority);
   file.PutText("--framework", "framework", options.framework);
   file.PutText("--image", "image", options.image);
+  if (options.terminal) file.Put("--terminal", "terminal", true);
   if (!options.time.empty()) file.Put("--time", "limits", Json{{"time", options.time}});
   return file.Decode();
 }
 
 }  // namespace
 
-int Run(Session& session, const RunOptions& options) {
+namespace {
+
+// Waits for its place, saying what for, and then joins the two terminals.
+int RunInTerminal(Session& session, const std::string& id) {
+  std::cerr << "job " << id << " waits for its place; Ctrl-C leaves it waiting\n";
+  WaitOptions wait;
+  wait.jobs = {id};
+  wait.until = "running";
+  wait.alone = true;
+  if (const int status = Wait(session, wait); status != 0) return status;
+  return Attach(session, id, 0);
+}
+
+}  // namespace
+
+int Run(Session& session, const RunOptions& asked) {
+  RunOptions options = asked;
+  const bool at_terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
+  options.terminal |= options.kind == "build" && at_terminal && !options.detach;
   const auto spec = SpecOf(options);
   if (!spec) return Refuse(spec.error());
   Accepted accepted = Accepted::array();
@@ -217,6 +237,7 @@ int Run(Session& session, const RunOptions& options) {
     return sent != 0 ? sent : shown;
   }
   const auto id = accepted.at(0).at("id").get<std::string>();
+  if (options.terminal) return RunInTerminal(session, id);
   std::cerr << "job " << id << "; Ctrl-C leaves it running\n";
   // Standard output is the job object's where one is asked for.
   auto& out = session.for_people() ? std::cout : std::cerr;

@@ -38,6 +38,7 @@ struct RunOptions {
   std::string time;
   std::string image;
   bool detach = false;
+  bool terminal = false;  // the program gets one, and ours is joined to it
 };
 int Run(Session& session, const RunOptions& options);
 

@@ -50,7 +50,8 @@ class Verbs {
 };
 
 // The verbs, by subject; what they need must outlive the parsing.
-void AddLookVerbs(Verbs& verbs);  // plan, pools, whoami, usage, decisions, version
+void AddEnterVerbs(Verbs& verbs);  // attach, exec, shell, port-forward
+void AddLookVerbs(Verbs& verbs);   // plan, pools, whoami, usage, decisions, version
 void AddQueueVerbs(Verbs& verbs, CLI::App* queue);  // show, edit, delete
 void AddPeopleVerbs(Verbs& verbs);                  // token, user, audit
 void AddContextVerbs(Verbs& verbs);                 // login, config

@@ -155,10 +155,9 @@ class Player {
       if (!*message) return false;
       if ((*message)->closed) {
         if (known_) return true;
-        return Fail(ErrorCode::kUnavailable, "the connection to the worker was closed" +
-                                                 ((*message)->bytes.empty()
-                                                      ? std::string()
-                                                      : ": " + (*message)->bytes));
+        return Fail(ErrorCode::kUnavailable,
+                    "the connection to the worker was closed" +
+                        ((*message)->bytes.empty() ? std::string() : ": " + (*message)->bytes));
       }
       frames_.Add((*message)->bytes);
       auto ended = TakeFrames();

@@ -101,7 +101,7 @@ DocNode WorkerView(Controller& control, const JobRecord& job, std::uint32_t w,
   if (worker.exit) Put(node, "exit", ExitView(*worker.exit));
   if (auto* pool = worker.Holds() ? control.PoolOf(worker.node) : nullptr) {
     const auto report = pool->ReportOf({job.id, w, worker.launch});
-    if (report) Put(node, "report", ReportView(*report));
+    if (report && report->at_ms > 0) Put(node, "report", ReportView(*report));
   }
   return node;
 }

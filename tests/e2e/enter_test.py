@@ -4,7 +4,10 @@ import base64
 import json
 import os
 import pathlib
+import pty
+import socket
 import struct
+import subprocess
 import sys
 import unittest
 import urllib.parse
@@ -130,6 +133,51 @@ class Enter(Case):
         self.assertIsNone(through.message())
         stranger = Socket(self.daemon, f"jobs/{other}/forward?port={port}")
         self.assertEqual(stranger.status, 404, stranger.body)
+
+    def test_the_verbs_exec_and_port_forward(self):
+        one = self.running("sleep 600", name="box")
+        got = self.daemon.muster("exec", "box", "-T", "--", "sh", "-c", "cat; echo $MUSTER_JOB_ID >&2; exit 4", input="typed\n")
+        self.assertEqual((got.returncode, got.stdout, got.stderr), (4, "typed\n", f"{one}\n"))
+        self.assertEqual(self.daemon.muster("exec", "nothing", "--", "true").returncode, 3)
+        self.assertEqual(self.daemon.muster("port-forward", "box", "many").returncode, 2)
+        script = ("import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True)\n"
+                  "while True:\n  c, _ = s.accept(); c.sendall(b'echo ' + c.recv(100)); c.close()")
+        web = self.daemon.submit(dict(job("", name="web"), command=[sys.executable, "-c", script]))
+        self.until(lambda: self.out(web).strip())
+        forward = subprocess.Popen([self.daemon.bin / "muster", "port-forward", "web", "0:" + self.out(web).strip()],
+                                   env=dict(os.environ, MUSTER_DAEMON=str(self.daemon.socket)), stderr=subprocess.PIPE, text=True)
+        try:
+            port = int(forward.stderr.readline().split("127.0.0.1:")[1].split()[0])
+            for _ in range(3):
+                with socket.create_connection(("127.0.0.1", port), timeout=20) as link:
+                    link.sendall(b"hello")
+                    self.assertEqual(link.recv(100), b"echo hello")
+        finally:
+            forward.kill()
+            forward.wait()
+            forward.stderr.close()
+
+    def test_a_terminal_of_ours_is_joined_to_that_of_the_job(self):
+        ours, theirs = pty.openpty()
+        run = subprocess.Popen([self.daemon.bin / "muster", "run", "--kind", "build", "--name", "nb", "--", "sh", "-i"],
+                               env=dict(os.environ, MUSTER_DAEMON=str(self.daemon.socket), PS1="$ "),
+                               stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+        os.close(theirs)
+        seen = b""
+
+        def until(text):
+            nonlocal seen
+            while text not in seen:
+                seen += os.read(ours, 4096)
+
+        until(b"attached")
+        os.write(ours, b"echo $((6*7))$MUSTER_JOB_NAME\n")
+        until(b"42nb")
+        os.write(ours, b"\x1d")  # Ctrl-]
+        until(b"detached")
+        self.assertEqual(run.wait(timeout=30), 0)
+        os.close(ours)
+        self.assertEqual(self.phase("nb"), "running")
 
     def test_what_cannot_be_entered_is_a_clear_answer(self):
         ended = self.daemon.submit(job("true"))

@@ -5,6 +5,8 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "contract/door.h"
+#include "contract/frames.h"
 #include "contract/lines.h"
 #include "contract/order.h"
 #include "contract/records.h"
@@ -28,6 +30,20 @@ void CheckRoundTrip(Decode decode, std::string_view text) {
   MUSTER_CHECK(contract::Encode(*again) == written, written);
 }
 
+// In one piece and byte by byte: the same frames, and the same place where there are none any more.
+void CheckFrames(std::string_view bytes) {
+  contract::FrameReader whole, dribbled;
+  whole.Add(bytes);
+  for (const char byte : bytes) dribbled.Add({&byte, 1});
+  while (true) {
+    const auto a = whole.Next();
+    const auto b = dribbled.Next();
+    MUSTER_CHECK(a.has_value() == b.has_value(), "how bytes arrive decides nothing");
+    if (!a || !*a) return;
+    MUSTER_CHECK(*a == *b, "how bytes arrive changes nothing");
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -40,5 +56,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   CheckRoundTrip(contract::DecodeTell, text);
   CheckRoundTrip(contract::DecodeSaid, text);
   CheckRoundTrip(contract::DecodeTold, text);
+  CheckRoundTrip(contract::DecodeDoorRequest, text);
+  CheckFrames(text);
   return 0;
 }
