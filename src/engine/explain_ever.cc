@@ -186,7 +186,9 @@ std::string NoPlace(const Cluster& cluster, const ShapeSpec& spec) {
   };
   std::vector<std::string> labels;
   for (const auto& [key, value] : spec.labels) {
-    labels.push_back(key + "=" + value);
+    auto& label = labels.emplace_back(key);
+    label += '=';
+    label += value;
     const bool there = any([&, k = key, v = value](const model::Node& node) {
       const auto found = node.labels.find(k);
       return found != node.labels.end() && found->second == v;

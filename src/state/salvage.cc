@@ -1,5 +1,6 @@
 #include "state/salvage.h"
 
+#include <fmt/format.h>
 #include <sqlite3.h>
 
 #include <cstdint>
@@ -68,12 +69,12 @@ class Copier {
             const std::string& order, const std::string& furthest) {
     std::optional<std::int64_t> at;
     for (int rows = kRowsAtOnce; rows > 0;) {
-      std::string from = " from main." + table;
-      if (at) from += " where " + key + " " + beyond + " " + std::to_string(*at);
-      from += " order by " + key + " " + order + " limit " + std::to_string(rows);
-      const std::string wanted = "select " + furthest + "(" + key + ") from (select " + key + from;
-      const auto next = Number(wanted + ")");
-      if (next && Run("insert or ignore into fresh." + table + " select *" + from)) {
+      const auto behind = at ? fmt::format("where {} {} {}", key, beyond, *at) : std::string();
+      const auto from =
+          fmt::format("from main.{} {} order by {} {} limit {}", table, behind, key, order, rows);
+      const auto next =
+          Number(fmt::format("select {}({}) from (select {} {})", furthest, key, key, from));
+      if (next && Run(fmt::format("insert or ignore into fresh.{} select * {}", table, from))) {
         at = next;
       } else {
         rows /= 2;  // the damage is within these, or there are none: come as near as possible
