@@ -7,6 +7,7 @@
 #include "api/listing.h"
 #include "api/tokens.h"
 #include "control/plan.h"
+#include "control/view_parts.h"
 #include "control/views.h"
 #include "model/fields.h"
 #include "model/job_codec.h"
@@ -292,16 +293,7 @@ void SubmitJobs(Desk& desk, const Call& call) {
                                    (made->size() > 1 ? " to " + std::to_string(made->back()) : "");
         DocNode after = MapNode();
         Put(after, "jobs", NumberNode(static_cast<std::int64_t>(jobs.size())));
-        Put(after, "first", model::JobToNode(jobs.front()));
-        auto* env = const_cast<DocNode*>(after.Find("first")->Find("env"));
-        if (env != nullptr) {  // may hold secrets, and the trail is for others' eyes
-          for (auto& value : env->children)
-            value = [&] {
-              auto hidden = TextNode("***");
-              hidden.key = value.key;
-              return hidden;
-            }();
-        }
+        control::MaskEnv(Put(after, "first", model::JobToNode(jobs.front())));
         return Changed{std::move(node), object, jobs.front().queue, "", model::WriteJson(after)};
       });
 }
@@ -324,7 +316,9 @@ void GetJob(Desk& desk, const Call& call) {
     }
     auto job = RecordOf(control, access, std::to_string(*id));
     if (!job) return tl::unexpected(job.error());
-    return Answer(shown(control::JobView(control, *job, true)), TagOf(job->revision));
+    const auto secrets = access.Acts(job->user, job->spec->queue) ? control::Secrets::kShown
+                                                                  : control::Secrets::kHidden;
+    return Answer(shown(control::JobView(control, *job, true, secrets)), TagOf(job->revision));
   });
 }
 
@@ -454,9 +448,12 @@ void ListJobEvents(Desk& desk, const Call& call) {
   desk.Read(call, [call](Controller& control, const Access& access) -> Result<Answer> {
     auto id = control.Resolve(call.Path("job"), access.caller().user);
     if (!id) return tl::unexpected(id.error());
-    if (control.state().FindArray(*id) == nullptr) {
-      auto job = RecordOf(control, access, std::to_string(*id));
-      if (!job) return tl::unexpected(job.error());
+    if (const auto* array = control.state().FindArray(*id)) {
+      if (!access.Sees(array->user, array->spec->queue)) {
+        return Fail(ErrorCode::kNotFound, "there is no job " + std::to_string(*id));
+      }
+    } else if (auto job = RecordOf(control, access, std::to_string(*id)); !job) {
+      return tl::unexpected(job.error());
     }
     state::RecordQuery query;
     query.job = *id;

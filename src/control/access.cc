@@ -49,7 +49,7 @@ Role Access::On(const std::string& queue) const {
   const auto known = roles_.find(queue);
   if (known != roles_.end()) return known->second;
   Role role = everywhere_;
-  bool open = !shut_out_;
+  bool open = !shut_out_ && queues_.contains(queue);  // of one that is gone nobody is a member
   for (std::string name = queue; !name.empty();) {
     if (const auto found = queues_.find(name); found != queues_.end()) {
       for (const auto& [member, given] : found->second->members) {

@@ -48,6 +48,11 @@ TEST_F(AccessTest, AQueueWithoutMembersIsOpenAndOneWithMembersIsNot) {
   EXPECT_EQ(Of("ana", {"vision"}).On("vision"), Role::kUser);
 }
 
+TEST_F(AccessTest, AQueueThatIsGoneIsOpenToNobody) {
+  EXPECT_EQ(Of("ana").On("was-there"), Role::kNone);
+  EXPECT_TRUE(Of("ana").MaySee(JobOf("ana", "was-there"))) << "its own";
+}
+
 TEST_F(AccessTest, ARoleHoldsForTheQueuesBelowAndTheStrongestCounts) {
   EXPECT_EQ(Of("lea").On("vision/detection"), Role::kQueueAdmin);
   EXPECT_EQ(Of("ana", {"guests"}).On("vision/detection"), Role::kViewer);

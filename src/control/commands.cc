@@ -165,8 +165,10 @@ Result<std::vector<Follows>> Controller::ResolveFollows(const Submission& submis
   return follows;
 }
 
-// Whether the job can be taken; `batch` names those that come before it in the same request.
-Result<void> Controller::Check(const Submission& submission, const std::set<std::string>& batch) {
+// Whether the job can be taken, and whom it follows but for those of `batch`, the names of jobs
+// that come before it in the same request.
+Result<std::vector<Follows>> Controller::Check(const Submission& submission,
+                                               const std::set<std::string>& batch) {
   const auto& spec = submission.spec;
   if (spec.kind == model::JobKind::kTune || spec.kind == model::JobKind::kServe) {
     return Fail(ErrorCode::kInvalid,
@@ -191,8 +193,12 @@ Result<void> Controller::Check(const Submission& submission, const std::set<std:
   }
   Submission known = submission;
   std::erase_if(known.spec.after, [&](const auto& after) { return batch.contains(after.job); });
-  if (auto follows = ResolveFollows(known); !follows) return tl::unexpected(follows.error());
-  return engine_.Admit(spec, NowMs());
+  auto follows = ResolveFollows(known);
+  if (!follows) return follows;
+  if (auto admitted = engine_.Admit(spec, NowMs()); !admitted) {
+    return tl::unexpected(admitted.error());
+  }
+  return follows;
 }
 
 Result<JobNumber> Controller::Submit(Submission submission) {
@@ -206,6 +212,7 @@ Result<JobNumber> Controller::Submit(Submission submission) {
 Result<std::vector<JobNumber>> Controller::SubmitAll(std::vector<Submission> submissions) {
   std::set<std::string> batch;
   std::vector<JobNumber> made;
+  std::vector<std::vector<Follows>> follows;  // of each, in jobs that are there already
   std::int64_t tasks = 0;
   for (std::size_t i = 0; i < submissions.size(); ++i) {
     const auto& submission = submissions[i];
@@ -213,8 +220,10 @@ Result<std::vector<JobNumber>> Controller::SubmitAll(std::vector<Submission> sub
     // A request that was answered before is answered with what it made then.
     const auto known = submission.key.empty() ? 0 : state_.FindKey(submission.user, submission.key);
     made.push_back(known);
+    follows.emplace_back();
     if (known != 0) continue;
-    if (auto sound = Check(submission, batch); !sound) {
+    auto sound = Check(submission, batch);
+    if (!sound) {
       Error error = sound.error();
       if (submissions.size() > 1) {
         error.message = "job " + std::to_string(i + 1) + " of " +
@@ -223,6 +232,7 @@ Result<std::vector<JobNumber>> Controller::SubmitAll(std::vector<Submission> sub
       }
       return tl::unexpected(std::move(error));
     }
+    follows.back() = std::move(*sound);
     batch.insert(spec.name);
     tasks += spec.array ? spec.array->last - spec.array->first + 1 : 1;
   }
@@ -233,16 +243,20 @@ Result<std::vector<JobNumber>> Controller::SubmitAll(std::vector<Submission> sub
                     " may wait or run",
                 "wait for some to end, or raise the bound in musterd's settings");
   }
+  std::map<std::string, JobNumber> named;  // the latest of the batch
   for (std::size_t i = 0; i < submissions.size(); ++i) {
     auto& submission = submissions[i];
     if (made[i] != 0) continue;
     made[i] = state_.next_job();
     if (submission.dry_run) continue;
-    auto follows = ResolveFollows(submission);
-    MUSTER_CHECK(follows.has_value(), "what was checked can be followed");
+    for (const auto& after : submission.spec.after) {
+      const auto before = named.find(after.job);
+      if (before != named.end()) follows[i].push_back({before->second, after.condition});
+    }
+    named[submission.spec.name] = made[i];
     const auto shared = std::make_shared<const model::Job>(std::move(submission.spec));
     Emit(model::JobSubmitted{made[i], shared, submission.user, submission.uid, submission.gid,
-                             std::move(*follows), submission.key});
+                             std::move(follows[i]), submission.key});
     const JobNumber first = shared->array ? made[i] + 1 : made[i];
     for (JobNumber job = first; submission.held && job < state_.next_job(); ++job) {
       Emit(model::JobHeld{job, true, submission.user});

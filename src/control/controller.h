@@ -165,7 +165,8 @@ class Controller {
   Result<void> ForEachTask(JobNumber job, const std::function<Result<void>(JobNumber)>& act);
   Result<void> ScaleTask(JobNumber job, int minimum, int maximum, const By& by);
   Result<std::vector<model::Follows>> ResolveFollows(const Submission& submission);
-  Result<void> Check(const Submission& submission, const std::set<std::string>& batch);
+  Result<std::vector<model::Follows>> Check(const Submission& submission,
+                                            const std::set<std::string>& batch);
   Result<void> PutTree(std::vector<model::Queue> tree, const By& by);
 
   Ports ports_;

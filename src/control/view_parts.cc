@@ -83,4 +83,15 @@ DocNode PreemptionView(const state::State& state, const state::Preemption& one) 
   return node;
 }
 
+void MaskEnv(DocNode& spec) {
+  for (auto& child : spec.children) {
+    if (child.key != "env") continue;
+    for (auto& value : child.children) {
+      auto hidden = TextNode("***");
+      hidden.key = value.key;
+      value = std::move(hidden);
+    }
+  }
+}
+
 }  // namespace muster::control

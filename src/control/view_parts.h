@@ -22,5 +22,7 @@ std::string JobName(const state::State& state, JobNumber id);
 std::string EndText(const state::JobRecord& job);
 // Where nothing has a place yet, all nodes speak for the one that it will get.
 void PutPoolMarks(Controller& control, DocNode& node);
+// The values of `env` in a job's file, which may be secrets, become "***".
+void MaskEnv(DocNode& spec);
 
 }  // namespace muster::control

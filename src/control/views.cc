@@ -152,7 +152,7 @@ DocNode ConditionsView(const JobRecord& job) {
 
 }  // namespace
 
-DocNode JobView(Controller& control, const JobRecord& job, bool detail) {
+DocNode JobView(Controller& control, const JobRecord& job, bool detail, Secrets shown) {
   const auto& spec = *job.spec;
   DocNode node = MapNode();
   Put(node, "id", TextNode(std::to_string(job.id)));
@@ -214,7 +214,8 @@ DocNode JobView(Controller& control, const JobRecord& job, bool detail) {
     Put(status, "preemptions", std::move(preemptions));
     Put(status, "conditions", ConditionsView(job));
     if (job.checkpoint_ms >= 0) Put(status, "checkpoint_at", TimeNode(job.checkpoint_ms));
-    Put(node, "spec", model::JobToNode(spec));
+    auto& file = Put(node, "spec", model::JobToNode(spec));
+    if (shown != Secrets::kShown) MaskEnv(file);
   }
   Put(node, "status", std::move(status));
   return node;
@@ -259,7 +260,10 @@ DocNode RecordView(const state::Record& record, const model::EventBody& body) {
   Put(node, "revision", NumberNode(static_cast<std::int64_t>(record.revision)));
   Put(node, "at", TimeNode(record.at_ms));
   Put(node, "kind", TextNode(model::KindOf(body)));
-  Put(node, "facts", model::EventToNode(body));
+  auto& facts = Put(node, "facts", model::EventToNode(body));
+  for (auto& fact : facts.children) {
+    if (fact.key == "spec") MaskEnv(fact);
+  }
   return node;
 }
 

@@ -17,7 +17,10 @@ namespace muster::control {
 
 using model::DocNode;
 
-DocNode JobView(Controller& control, const state::JobRecord& job, bool detail);
+// Values of `env` are for those who may act on the job.
+enum class Secrets : std::uint8_t { kHidden, kShown };
+DocNode JobView(Controller& control, const state::JobRecord& job, bool detail,
+                Secrets shown = Secrets::kHidden);
 DocNode ArrayView(const state::State& state, const state::ArrayRecord& array);
 DocNode WorkersView(Controller& control, const state::JobRecord& job);
 // Why a job is in the phase it is in, and what would change it.
