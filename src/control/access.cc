@@ -34,7 +34,7 @@ Access::Access(const state::State& state, Caller caller)
   }
   if (caller_.is_root) everywhere_ = Role::kAdmin;
   everywhere_ = std::min(everywhere_, caller_.cap);
-  for (const auto& queue : state.queues()) queues_.emplace(queue.name, &queue);
+  for (const auto& queue : state.queues()) queues_.emplace(queue.name, queue.members);
 }
 
 bool Access::IsMe(const std::string& member) const {
@@ -52,7 +52,7 @@ Role Access::On(const std::string& queue) const {
   bool open = !shut_out_ && queues_.contains(queue);  // of one that is gone nobody is a member
   for (std::string name = queue; !name.empty();) {
     if (const auto found = queues_.find(name); found != queues_.end()) {
-      for (const auto& [member, given] : found->second->members) {
+      for (const auto& [member, given] : found->second) {
         open = false;
         if (IsMe(member) && !shut_out_) role = std::max(role, ParseRole(given));
       }
@@ -68,7 +68,7 @@ Role Access::On(const std::string& queue) const {
 
 Role Access::Strongest() const {
   Role best = everywhere_;
-  for (const auto& [name, queue] : queues_) best = std::max(best, On(name));
+  for (const auto& [name, members] : queues_) best = std::max(best, On(name));
   return best;
 }
 

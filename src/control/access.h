@@ -4,10 +4,11 @@
 // that names no members, nor any above it, is open: whoever can reach the daemon is a user there,
 // which is what a box that its people share wants to be from the first minute. Root, and whoever
 // the daemon runs as, are admins; a token may cap what its user may do. A caller always sees its
-// own jobs. Made for one request on the controller's thread; a look-up costs a hash.
+// own jobs. Made on the controller's thread, in time linear in the queues; a look-up costs a hash.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -60,7 +61,8 @@ class Access {
   std::vector<std::string> groups_;
   Role everywhere_ = Role::kNone;
   bool shut_out_ = false;  // by an explicit role of `none`
-  std::unordered_map<std::string, const model::Queue*> queues_;
+  // Members by queue; a copy, because streams keep their rights longer than a state lives.
+  std::unordered_map<std::string, std::map<std::string, std::string>> queues_;
   mutable std::unordered_map<std::string, Role> roles_;
 };
 
