@@ -102,10 +102,7 @@ int Ps(Session& session, const ListOptions& options) {
       if (session.wide()) head.insert(head.end(), {"PRIORITY", "RESTARTS"});
       head.emplace_back("NOTE");
       std::vector<std::vector<std::string>> rows;
-      for (const auto& job : got.at("jobs")) {
-        job.at("status").at("gpus");  // or it is no job: throws
-        rows.push_back(Row(job, session.wide()));
-      }
+      for (const auto& job : got.at("jobs")) rows.push_back(Row(job, session.wide()));
       if (options.watch && ::isatty(STDOUT_FILENO) == 1) std::cout << "\033[H\033[2J";
       PrintTable(head, rows);
       if (rows.empty()) std::cerr << (options.all ? "no jobs\n" : "no jobs wait or run\n");
