@@ -64,22 +64,25 @@ Result<JobNumber> Controller::Resolve(const std::string& word, const std::string
   if (names.size() == 1) return state_.Latest(*names.begin(), "");
   // One that ended long ago is known by its whole name only.
   for (const std::string& owner : {user, std::string()}) {
+    if (!names.empty()) break;
     state::HistoryQuery query;
     query.name = word;
     query.user = owner;
     query.limit = 1;
-    auto rows = names.empty() ? ports_.store.History(query) : std::vector<state::HistoryRow>{};
+    auto rows = ports_.store.History(query);
     if (!rows) return tl::unexpected(rows.error());
     if (!rows->empty()) return rows->front().job;
   }
   if (names.size() > 1) {
     std::string list;
-    std::size_t left = names.size();
-    for (auto name = names.begin(); left > names.size() - std::min(names.size(), kNamesShown);
-         ++name, --left) {
-      list += (list.empty() ? "" : ", ") + *name;
+    std::size_t shown = 0;
+    for (const auto& name : names) {
+      if (shown++ == kNamesShown) break;
+      list += (list.empty() ? "" : ", ") + name;
     }
-    if (left > 0) list += " and " + std::to_string(left) + " more";
+    if (names.size() > kNamesShown) {
+      list += " and " + std::to_string(names.size() - kNamesShown) + " more";
+    }
     return Fail(ErrorCode::kConflict, "\"" + word + "\" is the beginning of several jobs: " + list,
                 "write more of the name, or the number");
   }
@@ -399,7 +402,7 @@ Result<void> Controller::SetPriority(JobNumber id, std::int64_t priority, const 
     auto job = Live(task);
     if (!job) return tl::unexpected(job.error());
     auto changed = std::make_shared<model::Job>(*(*job)->spec);
-    // A job that never said whether it may be preempted goes by its priority.
+    // Where the file says what its priority says, the new priority decides.
     const bool by_default = changed->preemptible == model::PreemptibleByDefault(*changed);
     changed->priority = priority;
     if (by_default) changed->preemptible = model::PreemptibleByDefault(*changed);

@@ -189,17 +189,21 @@ Result<void> SkipLostNumbers(muster::state::Store& store, const Options& options
 }
 
 int Repair(const Options& options) {
-  const bool sqlite = options.store.empty();
-  auto moved =
-      sqlite ? muster::state::RepairSqlite(options.state + "/journal.db") : Result<std::int64_t>{};
+  const std::string file = options.state + "/journal.db";
+  Result<std::int64_t> moved = 0;
+  // A file that SQLite refuses as a whole cannot be opened before it is repaired.
+  if (options.store.empty()) moved = muster::state::RepairSqlite(file);
   if (!moved) return Refuse(moved.error());
   auto store = OpenStore(options);
   if (!store) return Refuse(store.error());
-  if (!sqlite) moved = (*store)->Repair();
+  if (!options.store.empty()) moved = (*store)->Repair();
   if (!moved) return Refuse(moved.error());
   if (auto skipped = SkipLostNumbers(**store, options); !skipped) return Refuse(skipped.error());
   Say("kept the intact part of " + (*store)->Describe() + "; " + std::to_string(*moved) +
       " records were put aside in its table set_aside");
+  if (options.store.empty() && std::filesystem::exists(file + ".damaged")) {
+    Say("a file whose pages were damaged is kept beside it as " + file + ".damaged");
+  }
   return 0;
 }
 

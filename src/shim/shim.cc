@@ -364,9 +364,9 @@ void Shim::CleanUp() {
   auto helper = Spawn(order, {}, false);
   if (!helper) return;
   const auto late_ms = NowMs() + kCleanUpMs;
-  while (HasChildren() && NowMs() < late_ms) {
+  for (auto now_ms = NowMs(); HasChildren() && now_ms < late_ms; now_ms = NowMs()) {
     pollfd ends{signals_.get(), POLLIN, 0};
-    poll(&ends, 1, static_cast<int>(late_ms - NowMs()));
+    poll(&ends, 1, static_cast<int>(late_ms - now_ms));
     TakeSignals();
   }
   Copy(helper->err, err_log_, FrameKind::kErr, kReadsAtATime);

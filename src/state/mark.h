@@ -29,7 +29,7 @@ class MarkFile {
   MarkFile& operator=(const MarkFile&) = delete;
 
   std::optional<Mark> Read() const;  // none: there is none that can be trusted
-  void Write(const Mark& mark);      // a few microseconds; a failure costs a warning at most later
+  void Write(const Mark& mark);      // one that fails leaves the mark behind, which says nothing
 
  private:
   std::string path_;
