@@ -1,7 +1,10 @@
 #include "api/api.h"
 
+#include <algorithm>
 #include <functional>
+#include <future>
 #include <map>
+#include <vector>
 
 #include "api/cluster.h"
 #include "api/desk.h"
@@ -10,20 +13,22 @@
 #include "api/logs.h"
 #include "api/meta.h"
 #include "api/people.h"
+#include "api/planner.h"
 #include "api/router.h"
+#include "api/submit.h"
 #include "api/watch.h"
 
 namespace muster::api {
 namespace {
 
 constexpr std::string_view kPrefix = "/api/v1";
+constexpr std::size_t kStrangersBytes = std::size_t{64} << 10;  // of a body without a token
 
 std::string_view Below(std::string_view path) {
-  if (path.starts_with(kPrefix)) {
-    path.remove_prefix(kPrefix.size());
-    return path;
-  }
-  return path == "/metrics" ? path : "";
+  if (path == "/metrics") return path;
+  if (!path.starts_with(kPrefix)) return "";
+  path.remove_prefix(kPrefix.size());
+  return path.starts_with('/') ? path : "";
 }
 
 using Handler = std::function<void(Desk&, const Call&)>;
@@ -52,7 +57,6 @@ const std::map<std::string, Handler>& Handlers() {
       {"attachJob", AttachJob},
       {"execJob", ExecJob},
       {"forwardPort", ForwardPort},
-      {"planJob", PlanJob},
       {"listNodes", ListNodes},
       {"getNode", GetNode},
       {"cordonNode", MarkNode},
@@ -88,13 +92,19 @@ const std::map<std::string, Handler>& Handlers() {
 
 struct Api::Impl {
   Impl(control::Service& service, Clock& with, Router routes, std::string version)
-      : clock(with), router(std::move(routes)), desk(service, std::move(version)), watch(desk) {}
+      : clock(with),
+        router(std::move(routes)),
+        desk(service, std::move(version)),
+        watch(desk),
+        accounts(tokens) {}
 
   Clock& clock;
   Router router;
   Desk desk;
   Watch watch;
+  TokenBook tokens;
   Accounts accounts;
+  Planner planner;
   std::map<std::string, std::uint64_t> requests;  // on the server's thread
   std::map<std::string, Handler> handlers;
 };
@@ -105,6 +115,9 @@ Result<std::unique_ptr<Api>> Api::Make(control::Service& service, Clock& clock,
   if (!router) return tl::unexpected(router.error());
   auto impl = std::make_unique<Impl>(service, clock, std::move(*router), std::move(version));
   impl->handlers = Handlers();
+  impl->handlers["planJob"] = [i = impl.get()](Desk& desk, const Call& call) {
+    PlanJob(desk, i->planner, call);
+  };
   impl->handlers["watchEvents"] = [i = impl.get()](Desk&, const Call& c) { i->watch.Events(c); };
   impl->handlers["getOpenApi"] = [i = impl.get()](Desk& desk, const Call& call) {
     GetOpenApi(desk, call, i->router.document());
@@ -120,49 +133,71 @@ Result<std::unique_ptr<Api>> Api::Make(control::Service& service, Clock& clock,
   if (impl->handlers.size() != impl->router.operations().size()) {
     return Fail(ErrorCode::kInternal, "a handler is in no call of the OpenAPI document");
   }
+  std::promise<void> filled;
+  service.Read([&](Controller& control) {
+    impl->tokens.Fill(control.state());
+    filled.set_value();
+  });
+  filled.get_future().wait();
   return std::unique_ptr<Api>(new Api(std::move(impl)));
 }
 
 Api::Api(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Api::~Api() = default;
 
-void Api::Attach(net::HttpServer& server) { impl_->desk.server = &server; }
+void Api::Attach(net::HttpServer& server) { impl_->desk.Attach(server); }
 
-std::size_t Api::BodyLimit(const std::string& method, const std::string& path) const {
-  const auto match = impl_->router.Find(method, Below(path));
-  return match ? match->operation->most_body_bytes : 0;
+std::size_t Api::BodyLimit(const net::Request& head) const {
+  const auto match = impl_->router.Find(head.method, Below(head.path));
+  if (!match) return 0;
+  const auto most = match->operation->most_body_bytes;
+  const auto* header = head.Find("Authorization");
+  const bool known =
+      header == nullptr ? head.peer.has_value() : impl_->tokens.Find(*header).has_value();
+  return known ? most : std::min(most, kStrangersBytes);
 }
 
 void Api::Written(const control::Controller& control, std::span<const state::Record> records) {
-  impl_->watch.Written(control, records);
+  std::vector<Event> events;
+  events.reserve(records.size());
+  for (const auto& record : records) {
+    auto body = model::DecodeEvent(record.body);
+    if (!body) continue;
+    impl_->tokens.Follow(control.state(), *body);
+    events.push_back({&record, std::move(*body)});
+  }
+  impl_->watch.Written(control, events);
 }
 
 void Api::Handle(net::Request request, std::shared_ptr<net::Exchange> exchange) {
-  Call call;
   auto match = impl_->router.Find(request.method, Below(request.path));
   if (!match) {
     Error error = match.error();
     if (error.code == ErrorCode::kUsage) error.path = "method";
     return ReplyError(*exchange, error);
   }
+  if (impl_->desk.server() == nullptr) {
+    return ReplyError(*exchange, {ErrorCode::kUnavailable, "still starting", "try again"});
+  }
+  Call call;
   call.match = std::move(*match);
+  if (!call.operation().open) {
+    auto identity = impl_->accounts.Of(request, impl_->clock.MonotonicNs() / 1'000'000);
+    if (!identity) return ReplyError(*exchange, identity.error());
+    call.caller = std::move(identity->caller);
+    call.token = std::move(identity->token);
+  }
   if (auto sound = Router::Check(call.operation(), request); !sound) {
     return ReplyError(*exchange, sound.error());
   }
-  if (request.peer) {
-    call.peer = impl_->accounts.Of(*request.peer, impl_->clock.MonotonicNs() / 1'000'000);
-  }
   call.request = std::make_shared<const net::Request>(std::move(request));
   call.exchange = std::move(exchange);
-  if (impl_->desk.server == nullptr) {
-    return ReplyError(*call.exchange, {ErrorCode::kUnavailable, "still starting", "try again"});
-  }
   ++impl_->requests[call.operation().id];
   const auto& handler = impl_->handlers.at(call.operation().id);
   if (call.request->body.empty()) return handler(impl_->desk, call);
   // A body is looked at only when its sender may make the call at all.
   impl_->desk.Begin(call, [this, call, &handler](Controller&, const Access&) -> Result<void> {
-    impl_->desk.server->Post([this, call, &handler] { handler(impl_->desk, call); });
+    impl_->desk.server()->Post([this, call, &handler] { handler(impl_->desk, call); });
     return {};
   });
 }

@@ -27,7 +27,7 @@ class Api {
   void Attach(net::HttpServer& server);
   void Handle(net::Request request, std::shared_ptr<net::Exchange> exchange);
   // How large a body may be, before it is read.
-  std::size_t BodyLimit(const std::string& method, const std::string& path) const;
+  std::size_t BodyLimit(const net::Request& head) const;
   // On the controller's thread, after each commit.
   void Written(const control::Controller& control, std::span<const state::Record> records);
 

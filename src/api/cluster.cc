@@ -1,9 +1,11 @@
 #include "api/cluster.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "api/tokens.h"
 #include "base/units.h"
+#include "control/usage.h"
 #include "control/views.h"
 #include "model/problems.h"
 #include "model/queue_codec.h"
@@ -19,7 +21,8 @@ using model::TextNode;
 namespace {
 
 constexpr std::int64_t kDefaultLimit = 200;
-constexpr std::size_t kDecisionsLooked = 20'000;  // records, most of which are none
+constexpr std::size_t kRowsAtOnce = 1'000;
+constexpr std::size_t kDecisionsLooked = 10'000;  // records, most of which are none
 
 Result<const model::Queue*> QueueNamed(Controller& control, const Access& access,
                                        const std::string& name) {
@@ -68,7 +71,7 @@ Changed Acted(const std::string& id, const std::string& object, const std::strin
   DocNode node = MapNode();
   Put(node, "id", TextNode(id));
   if (dry_run) Put(node, "dry_run", model::BoolNode(true));
-  return {std::move(node), object, queue, std::move(before), std::move(after)};
+  return {std::move(node), {{object, queue, std::move(before), std::move(after)}}};
 }
 
 }  // namespace
@@ -142,32 +145,32 @@ void ListQueues(Desk& desk, const Call& call) {
 void ApplyQueues(Desk& desk, const Call& call) {
   auto queues = DecodeQueueFile(call.request->body);
   if (!queues) return ReplyError(*call.exchange, queues.error());
-  desk.Change(
-      call, 200,
-      [call, queues = std::move(*queues)](Controller& control,
-                                          const Access& access) -> Result<Changed> {
-        DocNode list = ListNode();
-        std::vector<model::Queue> before;
-        for (const auto& queue : queues) {
-          if (auto may = MayApply(control, access, queue); !may) return tl::unexpected(may.error());
-          list.children.push_back(TextNode(queue.name));
-          for (const auto& known : control.state().queues()) {
-            if (known.name == queue.name) before.push_back(known);
-          }
-        }
-        auto done = control.ApplyQueues(queues, {access.caller().user, call.dry_run()});
-        if (!done) return tl::unexpected(done.error());
-        DocNode node = MapNode();
-        Put(node, "applied", std::move(list));
-        const auto text = [](const std::vector<model::Queue>& some) {
-          return some.empty() ? std::string() : model::WriteJson(model::QueuesToNode(some));
-        };
-        return Changed{
-            std::move(node),
-            "queue " + queues.front().name +
-                (queues.size() > 1 ? " and " + std::to_string(queues.size() - 1) + " others" : ""),
-            queues.front().name, text(before), text(queues)};
-      });
+  desk.Change(call, 200,
+              [call, queues = std::move(*queues)](Controller& control,
+                                                  const Access& access) -> Result<Changed> {
+                DocNode list = ListNode();
+                std::vector<model::Queue> before;
+                for (const auto& queue : queues) {
+                  if (auto may = MayApply(control, access, queue); !may)
+                    return tl::unexpected(may.error());
+                  list.children.push_back(TextNode(queue.name));
+                  for (const auto& known : control.state().queues()) {
+                    if (known.name == queue.name) before.push_back(known);
+                  }
+                }
+                auto done = control.ApplyQueues(queues, {access.caller().user, call.dry_run()});
+                if (!done) return tl::unexpected(done.error());
+                DocNode node = MapNode();
+                Put(node, "applied", std::move(list));
+                const auto text = [](const std::vector<model::Queue>& some) {
+                  return some.empty() ? std::string() : model::WriteJson(model::QueuesToNode(some));
+                };
+                const auto& first = queues.front().name;
+                std::string object = "queue " + first;
+                if (queues.size() > 1)
+                  object += " and " + std::to_string(queues.size() - 1) + " others";
+                return Changed{std::move(node), {{object, first, text(before), text(queues)}}};
+              });
 }
 
 void GetQueue(Desk& desk, const Call& call) {
@@ -206,7 +209,7 @@ void PutQueue(Desk& desk, const Call& call) {
                 // Queues are built into the cluster with the next cycle; shares follow then.
                 const auto& shown = now ? **now : queues.front();
                 return Changed{Answer(control::QueueView(control, shown), TagOfQueue(shown)),
-                               "queue " + name, name, std::move(before), FileOf(queues.front())};
+                               {{"queue " + name, name, std::move(before), FileOf(shown)}}};
               });
 }
 
@@ -258,6 +261,34 @@ void ListDecisions(Desk& desk, const Call& call) {
   });
 }
 
+namespace {
+
+struct Summing {
+  Call call;
+  control::Usage usage;
+  model::JobNumber before = 0;  // what history has from here on is still to be added
+};
+
+// A piece of history, then others get their turn.
+void AddHistory(Desk& desk, const std::shared_ptr<Summing>& sum, Controller& control) {
+  state::HistoryQuery query;
+  query.before = sum->before;
+  query.limit = kRowsAtOnce;
+  auto rows = control.store().History(query);
+  if (!rows) return ReplyError(*sum->call.exchange, rows.error());
+  for (const auto& row : *rows) {
+    sum->before = row.job;
+    if (!sum->usage.Wants(row.user, row.queue, row.ended_ms)) continue;
+    if (control.state().Find(row.job) != nullptr) continue;
+    if (auto job = state::DecodeJobRecord(row.body)) sum->usage.Add(*job, control.NowMs());
+  }
+  if (sum->call.exchange->gone()) return;
+  if (rows->size() < kRowsAtOnce) return ReplyNode(*sum->call.exchange, sum->usage.View(), 200);
+  desk.service().Read([&desk, sum](Controller& next) { AddHistory(desk, sum, next); });
+}
+
+}  // namespace
+
 void GetUsage(Desk& desk, const Call& call) {
   const auto since = call.Text("since");
   const auto back_ms = ParseDurationMs(since);
@@ -265,12 +296,16 @@ void GetUsage(Desk& desk, const Call& call) {
     return ReplyError(*call.exchange, {ErrorCode::kUsage, "parameter \"since\" is no time span",
                                        "write it like 24h or 7d", "since"});
   }
-  desk.Read(call, [call, back_ms](Controller& control, const Access& access) -> Result<Answer> {
-    const auto by = call.Text("by").empty() ? "user" : call.Text("by");
-    auto view = control::UsageView(control, access, by, back_ms ? control.NowMs() - *back_ms : 0);
-    if (!view) return tl::unexpected(view.error());
-    return *std::move(view);
-  });
+  desk.Begin(call,
+             [&desk, call, back_ms](Controller& control, const Access& access) -> Result<void> {
+               const auto by = call.Text("by").empty() ? "user" : call.Text("by");
+               const auto now_ms = control.NowMs();
+               auto sum = std::make_shared<Summing>(
+                   Summing{call, control::Usage(access, by, back_ms ? now_ms - *back_ms : 0)});
+               for (const auto& [id, job] : control.state().jobs()) sum->usage.Add(job, now_ms);
+               AddHistory(desk, sum, control);
+               return {};
+             });
 }
 
 void ExportSnapshot(Desk& desk, const Call& call) {

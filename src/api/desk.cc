@@ -1,14 +1,34 @@
 #include "api/desk.h"
 
-#include <memory>
+#include <algorithm>
 #include <optional>
 
 namespace muster::api {
+namespace {
+
+constexpr int kJudgedEveryMs = 2'000;
+constexpr int kWsPolicy = 1008;
+
+// It was known when the call came; whether it still is only the controller's state can say.
+Result<void> CheckToken(Controller& control, const Call& call) {
+  if (call.token.empty()) return {};
+  const auto found = control.state().tokens().find(call.token);
+  if (found == control.state().tokens().end()) return Nobody("the token has been revoked");
+  const auto expires_ms = found->second.expires_ms;
+  if (expires_ms == 0 || control.NowMs() < expires_ms) return {};
+  return Nobody("token " + found->second.name + " has expired");
+}
+
+void Record(Controller& control, const Call& call, const Trace& trace) {
+  control.Audit({0, 0, call.caller.user, call.caller.from, call.operation().id, trace.object,
+                 trace.queue, trace.before, trace.after});
+}
+
+}  // namespace
 
 Result<Access> Admit(Controller& control, const Call& call) {
-  auto caller = Identify(control.state(), call, control.NowMs());
-  if (!caller) return tl::unexpected(caller.error());
-  Access access(control.state(), std::move(*caller));
+  if (auto known = CheckToken(control, call); !known) return tl::unexpected(known.error());
+  Access access(control.state(), control.members(), call.caller);
   const auto wanted = call.operation().role;
   if (wanted == control::Role::kNone) return access;
   if (wanted == control::Role::kAdmin) {
@@ -48,9 +68,7 @@ void Desk::Change(const Call& call, int status, Changing change) {
         auto access = Admit(control, call);
         *done = access ? change(control, *access) : tl::unexpected(access.error());
         if (!**done || call.dry_run()) return;
-        const auto& made = ***done;
-        control.Audit({0, 0, access->caller().user, access->caller().from, call.operation().id,
-                       made.object, made.queue, made.before, made.after});
+        for (const auto& trace : (***done).traces) Record(control, call, trace);
       },
       [call, status, done](const Result<void>& written) {
         if (*done && !**done) return ReplyError(*call.exchange, (*done)->error());
@@ -59,6 +77,58 @@ void Desk::Change(const Call& call, int status, Changing change) {
         ReplyNode(*call.exchange, answer.node, call.dry_run() ? 200 : status,
                   std::move(answer.headers));
       });
+}
+
+void Desk::Enter(const Call& call, std::function<Result<Trace>(Controller&, const Access&)> check,
+                 std::function<void()> begin) {
+  auto done = std::make_shared<Result<Trace>>(Trace{});
+  service_.Change(
+      [call, done, check = std::move(check)](Controller& control) {
+        auto access = Admit(control, call);
+        *done = access ? check(control, *access) : tl::unexpected(access.error());
+        if (*done) Record(control, call, **done);
+      },
+      [call, done, begin = std::move(begin)](const Result<void>& written) {
+        if (!*done) return ReplyError(*call.exchange, done->error());
+        if (!written) return ReplyError(*call.exchange, written.error());
+        begin();
+      });
+}
+
+void Desk::Keep(const Call& call, const std::shared_ptr<net::Exchange>& stream, Still still) {
+  Keep(Open{call, std::move(still), stream, {}});
+}
+
+void Desk::Keep(const Call& call, std::weak_ptr<net::WebSocket> socket, Still still) {
+  Keep(Open{call, std::move(still), {}, std::move(socket)});
+}
+
+void Desk::Keep(Open open) {
+  open.call.exchange.reset();
+  open_.push_back(std::move(open));
+  if (std::exchange(judging_, true)) return;
+  server()->After(kJudgedEveryMs,
+                  [this] { service_.Read([this](Controller& control) { Judge(control); }); });
+}
+
+void Desk::Judge(Controller& control) {
+  std::erase_if(open_, [&control](const Open& open) {
+    const auto stream = open.stream.lock();
+    const auto socket = open.socket.lock();
+    const bool over = stream ? stream->over() : !socket || socket->gone();
+    if (over) return true;
+    const auto access = Admit(control, open.call);
+    if (access && open.still(control, *access)) return false;
+    if (stream) stream->Abort();
+    if (socket)
+      socket->Close(kWsPolicy, access ? "not permitted any more" : access.error().message);
+    return true;
+  });
+  judging_ = false;
+  if (open_.empty()) return;
+  judging_ = true;
+  server()->After(kJudgedEveryMs,
+                  [this] { service_.Read([this](Controller& again) { Judge(again); }); });
 }
 
 }  // namespace muster::api

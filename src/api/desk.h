@@ -1,11 +1,15 @@
 // Desk: where every call is served: who calls, whether it may, the answer, and the audit trail.
 //
 // Handlers get the controller and what the caller may do, on the controller's thread, and return a
-// value; they never see a socket. A change is answered when it is in the journal, and the row of
-// the audit trail is written in the same transaction, so neither is ever there without the other.
+// value; they never see a socket. A change is answered when it is in the journal, and the rows of
+// the audit trail are written in the same transaction, so neither is ever there without the other.
+// What stays open (events, logs, terminals) is judged again every few seconds by the same rules, so
+// a token that is revoked and a role that is taken away end what they had opened.
 #pragma once
 
+#include <atomic>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,19 +33,24 @@ struct Answer {
   std::vector<net::Header> headers;
 };
 
-// What a change did, for the caller and for the audit trail.
+// What a change did, for the audit trail.
+struct Trace {
+  std::string object;    // "job 17"
+  std::string queue;     // whose admins may read of it; empty: admins only
+  std::string before{};  // JSON; empty: nothing was there
+  std::string after{};
+};
+
 struct Changed {
   Answer answer;
-  std::string object;  // "job 17"
-  std::string queue;   // whose admins may read of it; empty: admins only
-  std::string before;  // JSON; empty: nothing was there
-  std::string after;
+  std::vector<Trace> traces;  // empty: nothing was changed after all
 };
 
 class Desk {
  public:
   using Reading = std::function<Result<Answer>(Controller&, const Access&)>;
   using Changing = std::function<Result<Changed>(Controller&, const Access&)>;
+  using Still = std::function<bool(Controller&, const Access&)>;
 
   Desk(control::Service& service, std::string version)
       : service_(service), version_(std::move(version)) {}
@@ -50,14 +59,35 @@ class Desk {
   void Change(const Call& call, int status, Changing change);
   // Reads what a stream needs and begins it; whatever goes wrong before that is answered.
   void Begin(const Call& call, std::function<Result<void>(Controller&, const Access&)> begin);
+  // Enters the trail, then begins: nothing is opened that is not written down.
+  void Enter(const Call& call, std::function<Result<Trace>(Controller&, const Access&)> check,
+             std::function<void()> begin);
+
+  // Is ended when its caller is refused or `still` says no. On the controller's thread.
+  void Keep(const Call& call, const std::shared_ptr<net::Exchange>& stream, Still still);
+  void Keep(const Call& call, std::weak_ptr<net::WebSocket> socket, Still still);
 
   control::Service& service() { return service_; }
   const std::string& version() const { return version_; }
-  net::HttpServer* server = nullptr;  // set before the first request
+  // Null until the API is attached to it.
+  net::HttpServer* server() const { return server_.load(); }
+  void Attach(net::HttpServer& server) { server_ = &server; }
 
  private:
+  struct Open {
+    Call call;  // without its exchange, which would keep it open
+    Still still;
+    std::weak_ptr<net::Exchange> stream;
+    std::weak_ptr<net::WebSocket> socket;
+  };
+  void Keep(Open open);
+  void Judge(Controller& control);
+
   control::Service& service_;
   std::string version_;
+  std::atomic<net::HttpServer*> server_ = nullptr;
+  std::vector<Open> open_;  // on the controller's thread
+  bool judging_ = false;
 };
 
 // The caller's rights, where they are enough for this operation anywhere at all.

@@ -14,7 +14,7 @@ struct Place {
 Result<Place> PlaceOf(Controller& control, const Access& access, const Call& call) {
   auto job = RecordOf(control, access, call.Path("job"));
   if (!job) return tl::unexpected(job.error());
-  if (auto may = access.MayAct(*job); !may) return tl::unexpected(may.error());
+  if (auto may = access.MayEnter(*job); !may) return tl::unexpected(may.error());
   const auto w = static_cast<std::uint32_t>(call.Number("worker", 0));
   if (w >= job->workers.size() || job->workers[w].phase != state::WorkerPhase::kRunning) {
     return Fail(
@@ -23,7 +23,12 @@ Result<Place> PlaceOf(Controller& control, const Access& access, const Call& cal
         "`muster describe` shows which do");
   }
   const auto& worker = job->workers[w];
-  return Place{control.PoolOf(worker.node), {job->id, w, worker.launch}};
+  auto* pool = control.PoolOf(worker.node);
+  if (pool == nullptr) {
+    return Fail(ErrorCode::kConflict, "node " + worker.node + " is in no pool that is there now",
+                "`muster pools` shows those that are");
+  }
+  return Place{pool, {job->id, w, worker.launch}};
 }
 
 pools::Screen ScreenOf(const Call& call) {
@@ -32,23 +37,38 @@ pools::Screen ScreenOf(const Call& call) {
 
 void Join(Desk& desk, const Call& call,
           std::function<Result<net::RelayTarget>(const Place&)> target) {
-  desk.Begin(call,
-             [&desk, call, target = std::move(target)](Controller& control,
-                                                       const Access& access) -> Result<void> {
-               auto place = PlaceOf(control, access, call);
-               if (!place) return tl::unexpected(place.error());
-               auto to = target(*place);
-               if (!to) return tl::unexpected(to.error());
-               control.Audit({0, 0, access.caller().user, access.caller().from, call.operation().id,
-                              "job " + std::to_string(place->key.job),
-                              control.state().Find(place->key.job)->spec->queue, "", ""});
-               desk.server->Post([server = desk.server, call, to = std::move(*to)]() mutable {
-                 if (server->Relay(*call.exchange, std::move(to))) return;
-                 ReplyError(*call.exchange, {ErrorCode::kUsage, "this call is a WebSocket",
-                                             "ask for an upgrade of the connection", "Upgrade"});
-               });
-               return {};
-             });
+  struct Way {
+    net::RelayTarget to;
+    model::JobNumber job = 0;
+  };
+  auto way = std::make_shared<Way>();
+  desk.Enter(
+      call,
+      [call, way, target = std::move(target)](Controller& control,
+                                              const Access& access) -> Result<Trace> {
+        auto place = PlaceOf(control, access, call);
+        if (!place) return tl::unexpected(place.error());
+        auto found = target(*place);
+        if (!found) return tl::unexpected(found.error());
+        *way = {std::move(*found), place->key.job};
+        const auto& job = *control.state().Find(place->key.job);
+        return Trace{"job " + std::to_string(job.id), job.spec->queue};
+      },
+      [&desk, call, way] {
+        desk.server()->Post([&desk, call, way] {
+          const auto socket = desk.server()->Relay(*call.exchange, std::move(way->to));
+          if (socket.expired()) {
+            return ReplyError(*call.exchange, {ErrorCode::kUsage, "this call is a WebSocket",
+                                               "ask for an upgrade of the connection", "Upgrade"});
+          }
+          desk.service().Read([&desk, call, socket, id = way->job](Controller&) {
+            desk.Keep(call, socket, [id](Controller& control, const Access& access) {
+              const auto job = RecordOf(control, access, std::to_string(id));
+              return job && access.MayEnter(*job);
+            });
+          });
+        });
+      });
 }
 
 Result<std::vector<std::string>> CommandOf(const Call& call) {

@@ -1,7 +1,7 @@
-// Jobs: the calls about jobs, but for their output and for entering them.
+// Jobs: the calls about jobs that are there, but for their output and for entering them.
 //
-// A job that the caller may not see is answered as one that is not there. Several jobs in one
-// request are taken as a whole or not at all.
+// A job that the caller may not see is answered as one that is not there. Changes of another's job
+// go by its number.
 #pragma once
 
 #include "api/desk.h"
@@ -9,7 +9,6 @@
 namespace muster::api {
 
 void ListJobs(Desk& desk, const Call& call);
-void SubmitJobs(Desk& desk, const Call& call);
 void GetJob(Desk& desk, const Call& call);
 void EditJob(Desk& desk, const Call& call);
 void ActOnJob(Desk& desk, const Call& call);  // by the operation's verb
@@ -18,7 +17,6 @@ void ListWorkers(Desk& desk, const Call& call);
 void ListJobEvents(Desk& desk, const Call& call);
 void ListJobDecisions(Desk& desk, const Call& call);
 void ListCheckpoints(Desk& desk, const Call& call);
-void PlanJob(Desk& desk, const Call& call);
 
 // The job as it is, or as history remembers it, if the caller may see it.
 Result<state::JobRecord> RecordOf(Controller& control, const Access& access,

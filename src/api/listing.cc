@@ -17,6 +17,9 @@ using state::JobRecord;
 constexpr std::array<std::string_view, 8> kKeys = {"id",   "name",  "user",     "queue",
                                                    "kind", "phase", "priority", "gpus"};
 
+constexpr std::size_t kMostConditions = 16;
+constexpr std::int64_t kMostFields = 32;
+
 bool IsNumber(std::string_view key) { return key == "id" || key == "priority" || key == "gpus"; }
 
 // What it asks for in all, in thousandths: known before it runs.
@@ -134,6 +137,10 @@ Result<std::vector<Condition>> ParseFilter(std::string_view text) {
     auto condition = ParseCondition(text.substr(0, comma));
     if (!condition) return tl::unexpected(condition.error());
     conditions.push_back(std::move(*condition));
+    if (conditions.size() > kMostConditions) {
+      return Wrong("there are more than " + std::to_string(kMostConditions) + " conditions",
+                   "ask for more and look through the answer");
+    }
     text.remove_prefix(std::min(comma + 1, text.size()));
   }
   return conditions;
@@ -168,6 +175,10 @@ std::string CursorOf(const Entry& entry) {
   return id + std::string(std::get<std::string_view>(entry.key));
 }
 
+std::string CursorAt(model::JobNumber job) {
+  return std::to_string(job) + "." + std::to_string(static_cast<std::int64_t>(job) * kMilli);
+}
+
 Result<std::vector<Entry>> Page(std::vector<Entry> entries, const Order& order,
                                 const std::string& cursor, std::size_t limit) {
   const auto before = [&order](const SortKey& a, model::JobNumber a_id, const SortKey& b,
@@ -199,6 +210,14 @@ Result<std::vector<Entry>> Page(std::vector<Entry> entries, const Order& order,
       [&](const Entry& a, const Entry& b) { return before(a.key, a.job->id, b.key, b.job->id); });
   entries.resize(shown);
   return entries;
+}
+
+Result<void> CheckFields(std::string_view fields) {
+  if (std::count(fields.begin(), fields.end(), ',') < kMostFields) return {};
+  Error error{ErrorCode::kUsage, "there are more than " + std::to_string(kMostFields) + " fields",
+              "leave out `fields` to get all of them"};
+  error.path = "fields";
+  return tl::unexpected(std::move(error));
 }
 
 model::DocNode Pick(const model::DocNode& node, const std::string& fields) {

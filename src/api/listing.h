@@ -48,8 +48,10 @@ SortKey KeyOf(const Order& order, const state::JobRecord& job);
 Result<std::vector<Entry>> Page(std::vector<Entry> entries, const Order& order,
                                 const std::string& cursor, std::size_t limit);
 std::string CursorOf(const Entry& entry);
+std::string CursorAt(model::JobNumber job);  // of a list by number
 
 // Only these keys of each object, "status.phase" for one inside another.
+Result<void> CheckFields(std::string_view fields);  // not too many
 model::DocNode Pick(const model::DocNode& node, const std::string& fields);
 
 }  // namespace muster::api

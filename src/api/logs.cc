@@ -85,7 +85,7 @@ class Follower : public std::enable_shared_from_this<Follower> {
   }
 
   void Step() {
-    if (call_.exchange->gone()) return call_.exchange->Finish();
+    if (call_.exchange->over()) return call_.exchange->Finish();
     if (seeking_) {
       seeking_ = !reader_.SeekTail(*query_.tail);
       return Again();
@@ -168,8 +168,12 @@ void ReadLogs(Desk& desk, const Call& call) {
     const auto path = PathOf(control, *job, query);
     if (!path) return tl::unexpected(path.error());
     auto follower =
-        std::make_shared<Follower>(desk.service(), desk.server, call, job->id, *path, query);
-    desk.server->Post([follower] { follower->Begin(); });
+        std::make_shared<Follower>(desk.service(), desk.server(), call, job->id, *path, query);
+    desk.Keep(call, call.exchange, [id = job->id](Controller& now, const Access& later) {
+      const auto still = RecordOf(now, later, std::to_string(id));
+      return still && later.MayAct(*still);
+    });
+    desk.server()->Post([follower] { follower->Begin(); });
     return {};
   });
 }

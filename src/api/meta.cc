@@ -66,7 +66,7 @@ void AddJobs(const state::State& state, Exposition& out) {
   out.Value("muster_revision", static_cast<double>(state.revision()));
 }
 
-void AddCluster(Controller& control, Exposition& out) {
+void AddCluster(Controller& control, const Access& access, Exposition& out) {
   std::map<std::string, double> nodes, gpus, used, virtual_gpus;
   const auto& cluster = control.engine().cluster();
   for (const auto& [name, record] : control.state().nodes()) {
@@ -97,7 +97,7 @@ void AddCluster(Controller& control, Exposition& out) {
   out.Head("muster_queue_gpus_held", "gauge", "GPUs that the jobs of a queue hold.");
   for (const auto& spec : control.state().queues()) {
     const auto id = queues.Find(spec.name);
-    if (id == engine::kNone) continue;
+    if (id == engine::kNone || access.On(spec.name) < control::Role::kViewer) continue;
     out.Value("muster_queue_gpus_held", "queue", spec.name,
               static_cast<double>(queues[id].held[engine::kGpuDim]) / kMilli);
   }
@@ -135,29 +135,30 @@ void GetOpenApi(Desk& desk, const Call& call, const model::DocNode& document) {
 }
 
 void GetMetrics(Desk& desk, const Call& call, Figures figures) {
-  desk.Begin(
-      call,
-      [call, figures = std::move(figures)](Controller& control, const Access&) -> Result<void> {
-        Exposition out;
-        AddJobs(control.state(), out);
-        AddCluster(control, out);
-        out.Head("muster_requests_total", "counter", "Requests, by operation.");
-        for (const auto& [operation, count] : figures.requests) {
-          out.Value("muster_requests_total", "operation", operation, static_cast<double>(count));
-        }
-        out.Head("muster_watchers", "gauge", "Streams of events that are open.");
-        out.Value("muster_watchers", static_cast<double>(figures.watchers));
-        const auto statm = ReadFile("/proc/self/statm", 256).value_or("0 0");
-        const auto pages = std::strtoll(statm.c_str() + statm.find(' '), nullptr, 10);
-        out.Head("process_resident_memory_bytes", "gauge", "Memory of the daemon.");
-        out.Value("process_resident_memory_bytes",
-                  static_cast<double>(pages * ::sysconf(_SC_PAGESIZE)));
-        net::Response response;
-        response.content_type = "text/plain; version=0.0.4; charset=utf-8";
-        response.body = out.Take();
-        call.exchange->Reply(std::move(response));
-        return {};
-      });
+  desk.Begin(call,
+             [call, figures = std::move(figures)](Controller& control,
+                                                  const Access& access) -> Result<void> {
+               Exposition out;
+               AddJobs(control.state(), out);
+               AddCluster(control, access, out);
+               out.Head("muster_requests_total", "counter", "Requests, by operation.");
+               for (const auto& [operation, count] : figures.requests) {
+                 out.Value("muster_requests_total", "operation", operation,
+                           static_cast<double>(count));
+               }
+               out.Head("muster_watchers", "gauge", "Streams of events that are open.");
+               out.Value("muster_watchers", static_cast<double>(figures.watchers));
+               const auto statm = ReadFile("/proc/self/statm", 256).value_or("0 0");
+               const auto pages = std::strtoll(statm.c_str() + statm.find(' '), nullptr, 10);
+               out.Head("process_resident_memory_bytes", "gauge", "Memory of the daemon.");
+               out.Value("process_resident_memory_bytes",
+                         static_cast<double>(pages * ::sysconf(_SC_PAGESIZE)));
+               net::Response response;
+               response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+               response.body = out.Take();
+               call.exchange->Reply(std::move(response));
+               return {};
+             });
 }
 
 }  // namespace muster::api

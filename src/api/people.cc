@@ -8,6 +8,7 @@
 #include "control/view_parts.h"
 #include "model/fields.h"
 #include "model/problems.h"
+#include "model/utf8.h"
 
 namespace muster::api {
 
@@ -23,6 +24,7 @@ namespace {
 constexpr std::int64_t kDefaultLimit = 200;
 constexpr std::int64_t kDayMs = 86'400'000;
 constexpr std::size_t kLongestName = 100;
+constexpr std::size_t kMostRows = 5'000;  // of the trail, looked at for one page
 
 tl::unexpected<Error> Wrong(const std::string& key, const std::string& what,
                             const std::string& hint) {
@@ -53,9 +55,18 @@ std::string TextOf(const DocNode& node, std::string_view key) {
   return found == nullptr ? "" : found->text;
 }
 
+bool IsTitle(std::string_view name) {
+  if (name.empty() || name.size() > kLongestName) return false;
+  while (!name.empty()) {
+    const auto length = model::CharacterLength(name);
+    if (length == 0 || model::IsControl(name)) return false;
+    name.remove_prefix(length);
+  }
+  return true;
+}
+
 bool IsName(std::string_view name) {
-  return !name.empty() && name.size() <= kLongestName &&
-         std::all_of(name.begin(), name.end(), [](unsigned char c) { return c > 32 && c != 127; });
+  return IsTitle(name) && name.find_first_of(" /") == std::string_view::npos;
 }
 
 DocNode TokenNode(const state::TokenRecord& token) {
@@ -86,7 +97,7 @@ Changed Acted(const std::string& id, const std::string& object, std::string befo
               std::string after) {
   DocNode node = MapNode();
   Put(node, "id", TextNode(id));
-  return {std::move(node), object, "", std::move(before), std::move(after)};
+  return {std::move(node), {{object, "", std::move(before), std::move(after)}}};
 }
 
 }  // namespace
@@ -168,8 +179,12 @@ void CreateToken(Desk& desk, const Call& call) {
         made.user = TextOf(body, "user").empty() ? caller.user : TextOf(body, "user");
         made.role = TextOf(body, "role");
         made.by = caller.user;
-        if (made.name.empty() || made.name.size() > kLongestName) {
-          return Wrong("name", "a token needs a name of up to 100 characters", "where it is used");
+        if (!IsTitle(made.name)) {
+          return Wrong("name", "a token needs a name of up to 100 printable characters",
+                       "where it is used");
+        }
+        if (!IsName(made.user)) {
+          return Wrong("user", "that is no name of a user", "up to 100 characters without spaces");
         }
         if (!made.role.empty() && made.role != "viewer" && made.role != "user") {
           return Wrong("role", "\"" + made.role + "\" is no role for a token", "viewer or user");
@@ -192,6 +207,13 @@ void CreateToken(Desk& desk, const Call& call) {
           }
           made.expires_ms = control.NowMs() + *span;
         }
+        // Nor does it last longer than the one it was made with.
+        if (const auto with = control.state().tokens().find(call.token);
+            with != control.state().tokens().end() && with->second.expires_ms != 0) {
+          made.expires_ms = made.expires_ms == 0
+                                ? with->second.expires_ms
+                                : std::min(made.expires_ms, with->second.expires_ms);
+        }
         const auto token = NewToken();
         made.id = token.id;
         made.hash = HashOf(token.secret);
@@ -199,7 +221,7 @@ void CreateToken(Desk& desk, const Call& call) {
         DocNode node = TokenNode(control.state().tokens().at(made.id));
         auto after = model::WriteJson(node);
         Put(node, "secret", TextNode(token.Text()));
-        return Changed{std::move(node), "token " + made.id, "", "", std::move(after)};
+        return Changed{std::move(node), {{"token " + made.id, "", "", std::move(after)}}};
       });
 }
 
@@ -207,8 +229,18 @@ void RevokeToken(Desk& desk, const Call& call) {
   desk.Change(call, 200, [call](Controller& control, const Access& access) -> Result<Changed> {
     const auto& id = call.Path("token");
     const auto found = control.state().tokens().find(id);
-    const bool mine = found != control.state().tokens().end() &&
-                      (access.IsAdmin() || found->second.user == access.caller().user);
+    const auto& tokens = control.state().tokens();
+    const bool mine =
+        found != tokens.end() && (access.IsAdmin() || found->second.user == access.caller().user);
+    // One that is capped may end itself and its like, and no stronger one.
+    const auto cap = access.caller().cap;
+    const bool stronger =
+        mine && id != call.token && cap < control::Role::kAdmin &&
+        (found->second.role.empty() || control::ParseRole(found->second.role) > cap);
+    if (stronger) {
+      return Fail(ErrorCode::kDenied, "token " + id + " may do more than the one you call with",
+                  "revoke it on the machine itself, or with a token without a role");
+    }
     if (!mine) {
       return Fail(ErrorCode::kNotFound, "there is no token " + id,
                   "`muster token list` shows yours");
@@ -247,52 +279,53 @@ void ListAudit(Desk& desk, const Call& call) {
     return ReplyError(*call.exchange, {ErrorCode::kUsage, "this is no cursor of this list",
                                        "take `next` of the page before", "cursor"});
   }
-  desk.Read(call,
-            [call, back_ms, cursor](Controller& control, const Access& access) -> Result<Answer> {
-              const auto limit = static_cast<std::size_t>(call.Number("limit", kDefaultLimit));
-              state::AuditQuery query;
-              query.who = call.Text("user");
-              query.object = call.Text("object");
-              query.what = call.Text("operation");
-              query.since_ms = back_ms ? control.NowMs() - *back_ms : 0;
-              query.before = static_cast<std::uint64_t>(cursor.value_or(0));
-              query.limit = limit;
-              DocNode list = ListNode();
-              bool more = true;
-              // Rows of queues that the caller does not administer are passed over.
-              while (more && list.children.size() < limit) {
-                auto rows = control.store().Audit(query);
-                if (!rows) return tl::unexpected(rows.error());
-                more = rows->size() == limit;
-                for (const auto& row : *rows) {
-                  query.before = row.id;
-                  const bool readable =
-                      access.IsAdmin() || row.who == access.caller().user ||
-                      (!row.queue.empty() && access.On(row.queue) >= control::Role::kQueueAdmin);
-                  if (!readable) continue;
-                  DocNode node = MapNode();
-                  Put(node, "id", NumberNode(static_cast<std::int64_t>(row.id)));
-                  Put(node, "at", TimeNode(row.at_ms));
-                  Put(node, "user", TextNode(row.who));
-                  Put(node, "from", TextNode(row.from));
-                  Put(node, "operation", TextNode(row.what));
-                  Put(node, "object", TextNode(row.object));
-                  if (!row.queue.empty()) Put(node, "queue", TextNode(row.queue));
-                  for (const auto& [key, text] :
-                       {std::pair("before", &row.before), {"after", &row.after}}) {
-                    model::Problems problems;
-                    auto documents = model::ParseDocuments(*text, problems);
-                    if (!documents.empty()) Put(node, key, std::move(documents[0]));
-                  }
-                  list.children.push_back(std::move(node));
-                  if (list.children.size() == limit) break;
-                }
-              }
-              DocNode node = MapNode();
-              Put(node, "audit", std::move(list));
-              if (more) Put(node, "next", TextNode(std::to_string(query.before)));
-              return node;
-            });
+  desk.Read(
+      call, [call, back_ms, cursor](Controller& control, const Access& access) -> Result<Answer> {
+        const auto limit = static_cast<std::size_t>(call.Number("limit", kDefaultLimit));
+        state::AuditQuery query;
+        query.who = call.Text("user");
+        query.object = call.Text("object");
+        query.what = call.Text("operation");
+        query.since_ms = back_ms ? control.NowMs() - *back_ms : 0;
+        query.before = static_cast<std::uint64_t>(cursor.value_or(0));
+        query.limit = limit;
+        DocNode list = ListNode();
+        bool more = true;
+        // Rows of queues that the caller does not administer are passed over.
+        for (std::size_t looked = 0; more && list.children.size() < limit && looked < kMostRows;) {
+          auto rows = control.store().Audit(query);
+          if (!rows) return tl::unexpected(rows.error());
+          more = rows->size() == limit;
+          looked += rows->size();
+          for (const auto& row : *rows) {
+            query.before = row.id;
+            const bool readable =
+                access.IsAdmin() || row.who == access.caller().user ||
+                (!row.queue.empty() && access.On(row.queue) >= control::Role::kQueueAdmin);
+            if (!readable) continue;
+            DocNode node = MapNode();
+            Put(node, "id", NumberNode(static_cast<std::int64_t>(row.id)));
+            Put(node, "at", TimeNode(row.at_ms));
+            Put(node, "user", TextNode(row.who));
+            Put(node, "from", TextNode(row.from));
+            Put(node, "operation", TextNode(row.what));
+            Put(node, "object", TextNode(row.object));
+            if (!row.queue.empty()) Put(node, "queue", TextNode(row.queue));
+            for (const auto& [key, text] :
+                 {std::pair("before", &row.before), {"after", &row.after}}) {
+              model::Problems problems;
+              auto documents = model::ParseDocuments(*text, problems);
+              if (!documents.empty()) Put(node, key, std::move(documents[0]));
+            }
+            list.children.push_back(std::move(node));
+            if (list.children.size() == limit) break;
+          }
+        }
+        DocNode node = MapNode();
+        Put(node, "audit", std::move(list));
+        if (more) Put(node, "next", TextNode(std::to_string(query.before)));
+        return node;
+      });
 }
 
 }  // namespace muster::api

@@ -1,54 +1,13 @@
 #include "api/requests.h"
 
-#include <grp.h>
-#include <pwd.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <tuple>
 
-#include "api/tokens.h"
 #include "model/fields.h"
 
 namespace muster::api {
 namespace {
-
-constexpr std::int64_t kRememberedMs = 60'000;
-constexpr std::size_t kMostRemembered = 10'000;
-
-control::Caller LookUp(const net::Peer& peer) {
-  control::Caller caller;
-  caller.uid = peer.uid;
-  caller.gid = peer.gid;
-  caller.user = std::to_string(peer.uid);
-  caller.from = "unix uid " + caller.user;
-  caller.is_root = peer.uid == 0 || peer.uid == ::geteuid();
-  std::vector<char> buffer(16'384);
-  passwd entry{};
-  passwd* found = nullptr;
-  if (::getpwuid_r(peer.uid, &entry, buffer.data(), buffer.size(), &found) != 0 ||
-      found == nullptr) {
-    return caller;
-  }
-  caller.user = found->pw_name;
-  int count = 256;
-  std::vector<gid_t> groups(static_cast<std::size_t>(count));
-  if (::getgrouplist(found->pw_name, found->pw_gid, groups.data(), &count) < 0) return caller;
-  groups.resize(static_cast<std::size_t>(count));
-  for (const gid_t group : groups) {
-    ::group of{};
-    ::group* named = nullptr;
-    if (::getgrgid_r(group, &of, buffer.data(), buffer.size(), &named) == 0 && named != nullptr) {
-      caller.groups.emplace_back(named->gr_name);
-    }
-  }
-  return caller;
-}
-
-tl::unexpected<Error> Nobody(const std::string& why) {
-  Error error{ErrorCode::kDenied, why, "`muster token create` on the machine itself makes one"};
-  error.path = "Authorization";
-  return tl::unexpected(std::move(error));
-}
 
 std::string_view CodeName(ErrorCode code) {
   switch (code) {
@@ -88,45 +47,21 @@ std::int64_t Call::Number(const std::string& name, std::int64_t otherwise) const
   return model::ParseWhole(Text(name)).value_or(otherwise);
 }
 
-control::Caller Accounts::Of(const net::Peer& peer, std::int64_t now_ms) {
-  auto& known = known_[peer.uid];
-  if (known.until_ms < now_ms) {
-    known.caller = LookUp(peer);
-    known.until_ms = now_ms + kRememberedMs;
+Result<control::Caller::Account> AccountOf(const Call& call) {
+  const auto& [user, account] = std::tie(call.caller.user, call.caller.account);
+  if (!account) {
+    return Fail(ErrorCode::kDenied, "user " + user + " has no account on this machine",
+                "jobs run as their user: an admin makes the account");
   }
-  control::Caller caller = known.caller;
-  caller.gid = peer.gid;
-  if (known_.size() > kMostRemembered) known_.clear();
-  return caller;
-}
-
-Result<control::Caller> Identify(const state::State& state, const Call& call, std::int64_t now_ms) {
-  const auto* header = call.request->Find("Authorization");
-  if (header == nullptr) {
-    if (!call.peer.user.empty()) return call.peer;
-    return Nobody("this call needs a token");
+  if (account->uid == 0 && !call.token.empty()) {
+    return Fail(ErrorCode::kDenied, "a token runs nothing as root",
+                "submit root's jobs on the machine itself");
   }
-  constexpr std::string_view kBearer = "Bearer ";
-  const auto given = header->starts_with(kBearer)
-                         ? SplitToken(std::string_view(*header).substr(kBearer.size()))
-                         : std::nullopt;
-  if (!given) return Nobody("the Authorization header holds no token of Muster");
-  const auto found = state.tokens().find(given->id);
-  if (found == state.tokens().end() || !SameHash(found->second.hash, HashOf(given->secret))) {
-    return Nobody("the token is not known here; it may have been revoked");
+  if (::geteuid() != 0 && account->uid != ::geteuid() && !call.token.empty()) {
+    return Fail(ErrorCode::kDenied, "this daemon is not root and runs its own user's jobs only",
+                "start musterd as root to share it");
   }
-  const auto& token = found->second;
-  if (token.expires_ms != 0 && token.expires_ms <= now_ms) {
-    return Nobody("token " + token.name + " has expired");
-  }
-  control::Caller caller;
-  caller.user = token.user;
-  caller.from = "token " + token.name + " from " + call.request->remote;
-  caller.cap = token.role.empty() ? control::Role::kAdmin : control::ParseRole(token.role);
-  const passwd* account = ::getpwnam(token.user.c_str());
-  caller.uid = account == nullptr ? 65534 : account->pw_uid;
-  caller.gid = account == nullptr ? 65534 : account->pw_gid;
-  return caller;
+  return *account;
 }
 
 int StatusOf(const Error& error) {

@@ -1,8 +1,8 @@
 // Requests: a call as the API sees it, taken apart once, and the forms of its answers.
 //
-// Who calls over the Unix socket is what the kernel says of its other end; names and groups are
-// looked up in the account database and remembered for a minute, since that may be a server
-// elsewhere. Who calls over TCP is told by its token, which only the controller's state can say.
+// The call is checked against the OpenAPI document and its caller is known before one is made. Who
+// only showed a token runs nothing as root, and a daemon that is not root runs things as itself
+// alone: otherwise a token would be worth more than the role it was given.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/identity.h"
 #include "api/router.h"
 #include "base/result.h"
 #include "control/access.h"
@@ -23,7 +24,8 @@ struct Call {
   std::shared_ptr<const net::Request> request;
   std::shared_ptr<net::Exchange> exchange;
   Match match;
-  control::Caller peer;  // of the Unix socket; without a user: over TCP
+  control::Caller caller;
+  std::string token;  // the id of the one it showed; empty: known by the socket
 
   const Operation& operation() const { return *match.operation; }
   const std::string& Path(const std::string& name) const { return match.path.at(name); }
@@ -34,21 +36,8 @@ struct Call {
   bool dry_run() const { return Flag("dry_run"); }
 };
 
-// On the server's thread, and only there.
-class Accounts {
- public:
-  control::Caller Of(const net::Peer& peer, std::int64_t now_ms);
-
- private:
-  struct Known {
-    control::Caller caller;
-    std::int64_t until_ms = 0;
-  };
-  std::map<std::uint32_t, Known> known_;
-};
-
-// The caller, by the peer of the socket or by the token. The error says why it is nobody.
-Result<control::Caller> Identify(const state::State& state, const Call& call, std::int64_t now_ms);
+// The account that a job of this caller runs as, or why it can have none.
+Result<control::Caller::Account> AccountOf(const Call& call);
 
 int StatusOf(const Error& error);
 void ReplyError(net::Exchange& exchange, const Error& error);

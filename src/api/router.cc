@@ -185,6 +185,8 @@ Result<Operation> Router::ReadOperation(const std::string& path, const DocNode& 
     operation.words.back().resize(colon);
   }
   operation.role = control::ParseRole(TextOf(node, "x-role"));
+  const auto* security = node.Find("security");
+  operation.open = security != nullptr && security->children.empty();
   if (node.Find("requestBody") != nullptr) {
     const auto most = NumberOf(node, "x-max-body", static_cast<std::int64_t>(kMostBodyBytes));
     operation.most_body_bytes = static_cast<std::size_t>(most);

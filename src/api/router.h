@@ -40,6 +40,7 @@ struct Operation {
   std::vector<std::string> words;  // of the path; "{job}" is a parameter
   std::string verb;                // behind the colon of the last word; empty: none
   control::Role role = control::Role::kAdmin;
+  bool open = false;  // to whoever can reach us, without a token
   std::size_t most_body_bytes = 0;
   std::vector<Parameter> parameters;
 };

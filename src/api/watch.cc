@@ -16,7 +16,10 @@ namespace {
 
 constexpr std::int64_t kDefaultLimit = 200;
 constexpr int kKeepAliveMs = 15'000;
-constexpr std::size_t kReplayed = 100'000;  // events that a stream may begin with
+constexpr std::size_t kReplayed = 100'000;                 // events that a stream may begin with
+constexpr std::size_t kPiece = 1'000;                      // of them in one go
+constexpr std::size_t kAheadBytes = std::size_t{1} << 20;  // unread, then it waits
+constexpr int kAheadMs = 20;
 
 bool ChangesRights(const model::EventBody& body) {
   return std::holds_alternative<model::QueuesApplied>(body) ||
@@ -36,6 +39,12 @@ bool MaySee(const state::State& state, const Access& access, const state::Record
             const model::EventBody& body) {
   if (access.IsAdmin()) return true;
   if (IsAboutPeople(body)) return false;
+  // Tells of the whole tree: for those who may see all of it.
+  if (const auto* applied = std::get_if<model::QueuesApplied>(&body)) {
+    return std::all_of(applied->queues.begin(), applied->queues.end(), [&](const auto& queue) {
+      return access.On(queue.name) >= control::Role::kViewer;
+    });
+  }
   if (record.job == 0) return !std::holds_alternative<model::UseNoted>(body);
   if (const auto* job = state.Find(record.job)) return access.Sees(job->user, job->spec->queue);
   if (const auto* array = state.FindArray(record.job)) {
@@ -60,14 +69,37 @@ std::string Frame(std::uint64_t revision, std::string_view kind, const std::stri
   return text;
 }
 
+Result<std::uint64_t> NextRevision(Controller& control, std::uint64_t after) {
+  state::RecordQuery query;
+  query.after = after;
+  query.limit = 1;
+  std::uint64_t next = 0;
+  auto read = control.store().Read(query, [&next](const state::Record& record) -> Result<void> {
+    next = record.revision;
+    return {};
+  });
+  if (!read) return tl::unexpected(read.error());
+  return next;
+}
+
 std::string KeyOf(const control::Caller& caller) {
   std::string key = caller.user + "\n" + std::to_string(static_cast<int>(caller.cap)) +
                     (caller.is_root ? "r" : "");
-  for (const auto& group : caller.groups) key += "\n" + group;
+  for (const auto& group : caller.groups) {
+    key += '\n';
+    key += group;
+  }
   return key;
 }
 
 }  // namespace
+
+// A stream that is still behind.
+struct Watch::Replay {
+  Call call;
+  std::string kinds;
+  std::uint64_t at = 0;  // what it has seen
+};
 
 void Watch::Events(const Call& call) {
   const auto* accept = call.request->Find("Accept");
@@ -99,117 +131,128 @@ void Watch::Events(const Call& call) {
   const auto* last = call.request->Find("Last-Event-ID");
   const auto behind =
       last != nullptr ? model::ParseWhole(*last) : model::ParseWhole(call.Text("since"));
-  desk_.Begin(
-      call, [this, call, behind](Controller& control, const Access& access) -> Result<void> {
-        const auto now = control.state().revision();
-        return Begin(
-            control, access, call,
-            behind && *behind >= 0 ? std::min(static_cast<std::uint64_t>(*behind), now) : now);
-      });
+  auto replay = std::make_shared<Replay>();
+  replay->call = call;
+  replay->kinds = call.Text("kinds").empty() ? "" : "," + call.Text("kinds") + ",";
+  desk_.Begin(call, [this, replay, behind](Controller& control, const Access&) -> Result<void> {
+    const auto now = control.state().revision();
+    replay->at = behind && *behind >= 0 ? std::min(static_cast<std::uint64_t>(*behind), now) : now;
+    if (replay->at < now) {
+      auto first = NextRevision(control, replay->at);
+      if (!first) return tl::unexpected(first.error());
+      if (now - replay->at > kReplayed || *first != replay->at + 1) {
+        Error error{ErrorCode::kNotFound,
+                    "events behind revision " + std::to_string(replay->at) +
+                        " are too old or too many to be sent",
+                    "list again, then watch from the revision of that list"};
+        error.path = "since";
+        return tl::unexpected(std::move(error));
+      }
+    }
+    replay->call.exchange->BeginStream(200, "text/event-stream", {{"Cache-Control", "no-store"}});
+    replay->call.exchange->Write(": muster\n\n");
+    Catch(replay, control);
+    return {};
+  });
 }
 
-Result<void> Watch::Begin(Controller& control, const Access& access, const Call& call,
-                          std::uint64_t since) {
-  const std::string kinds = call.Text("kinds").empty() ? "" : "," + call.Text("kinds") + ",";
-  // From the store, on the thread that writes to it: what follows comes by Written().
+// One piece of what it missed, from the store on the thread that writes to it. When nothing is
+// missing any more, what follows comes by Written().
+void Watch::Catch(const std::shared_ptr<Replay>& replay, Controller& control) {
+  auto& exchange = *replay->call.exchange;
+  const auto access = Admit(control, replay->call);
+  if (!access) return exchange.Abort();
+  if (replay->at >= control.state().revision()) return Join(*replay, *access);
+  state::RecordQuery query;
+  query.after = replay->at;
+  query.limit = kPiece;
   std::string missed;
-  std::uint64_t at = since;
-  if (since < control.state().revision()) {
-    state::RecordQuery query;
-    query.after = since;
-    query.limit = kReplayed + 1;
-    std::size_t count = 0;
-    auto read = control.store().Read(query, [&](const state::Record& record) -> Result<void> {
-      ++count;
-      if (at == since && record.revision != since + 1) count = kReplayed + 1;
-      at = record.revision;
-      auto body = model::DecodeEvent(record.body);
-      if (!body) return tl::unexpected(body.error());
-      const auto kind = model::KindOf(*body);
-      if (Wanted(kinds, kind) && MaySee(control.state(), access, record, *body)) {
-        missed +=
-            Frame(record.revision, kind, model::WriteJson(control::RecordView(record, *body)));
-      }
-      return {};
-    });
-    if (!read) return read;
-    if (count > kReplayed) {
-      Error error{
-          ErrorCode::kNotFound,
-          "events behind revision " + std::to_string(since) + " are too old or too many to be sent",
-          "list again, then watch from the revision of that list"};
-      error.path = "since";
-      return tl::unexpected(std::move(error));
+  auto read = control.store().Read(query, [&](const state::Record& record) -> Result<void> {
+    if (record.revision != replay->at + 1) return Fail(ErrorCode::kNotFound, "a gap");
+    replay->at = record.revision;
+    auto body = model::DecodeEvent(record.body);
+    if (!body) return tl::unexpected(body.error());
+    const auto kind = model::KindOf(*body);
+    if (Wanted(replay->kinds, kind) && MaySee(control.state(), *access, record, *body)) {
+      missed += Frame(record.revision, kind, model::WriteJson(control::RecordView(record, *body)));
     }
+    return {};
+  });
+  // Compacted away meanwhile, or not to be read: it comes back and is told.
+  if (!read || !exchange.Write(std::move(missed))) return exchange.Abort();
+  desk_.server()->Post([this, replay] { GoOn(replay); });
+}
+
+// When the reader has room for more.
+void Watch::GoOn(const std::shared_ptr<Replay>& replay) {
+  if (replay->call.exchange->gone()) return;
+  if (replay->call.exchange->Queued() > kAheadBytes) {
+    return desk_.server()->After(kAheadMs, [this, replay] { GoOn(replay); });
   }
-  call.exchange->BeginStream(200, "text/event-stream", {{"Cache-Control", "no-store"}});
-  call.exchange->Write(": muster\n\n" + missed);
+  desk_.service().Read([this, replay](Controller& control) { Catch(replay, control); });
+}
+
+void Watch::Join(const Replay& replay, const Access& access) {
   auto& group = groups_[KeyOf(access.caller())];
   if (group.access == nullptr) {
     group.caller = access.caller();
-    group.access = std::make_unique<Access>(control.state(), group.caller);
+    group.access = std::make_unique<Access>(access);
     group.access_at = rights_at_;
   }
-  group.watchers.push_back({call.exchange, kinds});
+  group.watchers.push_back({replay.call.exchange, replay.kinds});
   ++watchers_;
-  if (!ticking_) {
-    ticking_ = true;
-    desk_.server->After(kKeepAliveMs, [this] { KeepAlive(); });
+  desk_.Keep(replay.call, replay.call.exchange, [](Controller&, const Access&) { return true; });
+  if (!std::exchange(ticking_, true)) {
+    desk_.server()->After(kKeepAliveMs, [this] { KeepAlive(); });
   }
-  return {};
 }
 
 // A comment now and then, so that both ends notice when the other has gone.
 void Watch::KeepAlive() {
   desk_.service().Read([this](Controller&) {
     std::vector<std::shared_ptr<net::Exchange>> to;
-    watchers_ = 0;
+    std::size_t count = 0;
     for (auto& [key, group] : groups_) {
-      std::erase_if(group.watchers, [](const auto& one) { return one.exchange->gone(); });
+      std::erase_if(group.watchers, [](const auto& one) { return one.exchange->over(); });
       for (const auto& one : group.watchers) to.push_back(one.exchange);
-      watchers_ += group.watchers.size();
+      count += group.watchers.size();
     }
     std::erase_if(groups_, [](const auto& entry) { return entry.second.watchers.empty(); });
-    ticking_ = watchers_ > 0;
+    watchers_ = count;
+    ticking_ = count > 0;
     if (!ticking_) return;
-    desk_.server->Post([to = std::move(to)] {
+    desk_.server()->Post([to = std::move(to)] {
       for (const auto& exchange : to) exchange->Write(": still here\n\n");
     });
-    desk_.server->After(kKeepAliveMs, [this] { KeepAlive(); });
+    desk_.server()->After(kKeepAliveMs, [this] { KeepAlive(); });
   });
 }
 
-void Watch::Written(const Controller& control, std::span<const state::Record> records) {
+void Watch::Written(const Controller& control, std::span<const Event> events) {
+  for (const auto& event : events) {
+    if (ChangesRights(event.body)) rights_at_ = event.record->revision;
+  }
   if (watchers_ == 0) return;
-  struct Event {
-    std::string kind, frame;
-  };
   struct Delivery {
     std::shared_ptr<net::Exchange> exchange;
     std::shared_ptr<const std::string> text;
   };
-  std::vector<Event> events;
-  std::vector<model::EventBody> bodies;
-  std::vector<const state::Record*> sources;
-  for (const auto& record : records) {
-    auto body = model::DecodeEvent(record.body);
-    if (!body) continue;
-    if (ChangesRights(*body)) rights_at_ = record.revision;
-    const auto kind = std::string(model::KindOf(*body));
-    events.push_back(
-        {kind, Frame(record.revision, kind, model::WriteJson(control::RecordView(record, *body)))});
-    bodies.push_back(std::move(*body));
-    sources.push_back(&record);
+  std::vector<std::string> frames;
+  for (const auto& [record, body] : events) {
+    frames.push_back(Frame(record->revision, model::KindOf(body),
+                           model::WriteJson(control::RecordView(*record, body))));
   }
   std::vector<Delivery> deliveries;
   for (auto& [key, group] : groups_) {
     if (group.access_at != rights_at_) {
-      group.access = std::make_unique<Access>(control.state(), group.caller);
+      group.access = std::make_unique<Access>(control.state(), control.members(), group.caller);
       group.access_at = rights_at_;
     }
     std::vector<std::size_t> seen;
     for (std::size_t i = 0; i < events.size(); ++i) {
-      if (MaySee(control.state(), *group.access, *sources[i], bodies[i])) seen.push_back(i);
+      if (MaySee(control.state(), *group.access, *events[i].record, events[i].body)) {
+        seen.push_back(i);
+      }
     }
     std::map<std::string, std::shared_ptr<const std::string>> by_kinds;
     for (const auto& one : group.watchers) {
@@ -217,7 +260,7 @@ void Watch::Written(const Controller& control, std::span<const state::Record> re
       if (text == nullptr) {
         std::string joined;
         for (const auto i : seen) {
-          if (Wanted(one.kinds, events[i].kind)) joined += events[i].frame;
+          if (Wanted(one.kinds, model::KindOf(events[i].body))) joined += frames[i];
         }
         text = std::make_shared<const std::string>(std::move(joined));
       }
@@ -225,7 +268,7 @@ void Watch::Written(const Controller& control, std::span<const state::Record> re
     }
   }
   if (deliveries.empty()) return;
-  desk_.server->Post([deliveries = std::move(deliveries)] {
+  desk_.server()->Post([deliveries = std::move(deliveries)] {
     for (const auto& [exchange, text] : deliveries) {
       // One that does not read would miss something: it is cut off and begins anew where it was.
       if (!exchange->Write(*text)) exchange->Finish();

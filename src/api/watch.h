@@ -4,9 +4,11 @@
 // who may see it; each event is written as JSON once, however many watch. Watchers of one caller
 // share the decision. The bytes are sent on the server's thread, so a thousand watchers cost the
 // scheduler nothing but one hand-over. A watcher begins where it says, with what the store has, and
-// goes on without a gap; one that does not read is cut off and comes back with Last-Event-ID.
+// goes on without a gap; one that does not read is cut off and comes back with Last-Event-ID. What
+// it missed is read in small pieces, so that the scheduler never waits for it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -15,8 +17,14 @@
 #include <vector>
 
 #include "api/desk.h"
+#include "model/event.h"
 
 namespace muster::api {
+
+struct Event {
+  const state::Record* record = nullptr;
+  model::EventBody body;
+};
 
 class Watch {
  public:
@@ -26,7 +34,7 @@ class Watch {
   void Events(const Call& call);
 
   // On the controller's thread, after each commit.
-  void Written(const Controller& control, std::span<const state::Record> records);
+  void Written(const Controller& control, std::span<const Event> events);
 
   std::size_t watchers() const { return watchers_; }
 
@@ -42,15 +50,17 @@ class Watch {
     std::vector<Watcher> watchers;
   };
 
-  Result<void> Begin(Controller& control, const Access& access, const Call& call,
-                     std::uint64_t since);
+  struct Replay;
+  void Catch(const std::shared_ptr<Replay>& replay, Controller& control);
+  void GoOn(const std::shared_ptr<Replay>& replay);
+  void Join(const Replay& replay, const Access& access);
   void KeepAlive();
 
   Desk& desk_;
   // All on the controller's thread.
   std::map<std::string, Group> groups_;
-  std::size_t watchers_ = 0;
-  std::uint64_t rights_at_ = 0;  // the last event that may have changed who may see what
+  std::atomic<std::size_t> watchers_ = 0;  // read by others
+  std::uint64_t rights_at_ = 0;            // the last event that may have changed who may see what
   bool ticking_ = false;
 };
 

@@ -10,6 +10,8 @@ namespace {
 constexpr std::array<std::string_view, 5> kNames = {"none", "viewer", "user", "queue-admin",
                                                     "admin"};
 
+constexpr std::int64_t kHighestOfUsers = 125;  // critical
+
 tl::unexpected<Error> Denied(const std::string& what, const std::string& hint) {
   return Fail(ErrorCode::kDenied, what, hint);
 }
@@ -18,13 +20,24 @@ tl::unexpected<Error> Denied(const std::string& what, const std::string& hint) {
 
 std::string_view Name(Role role) { return kNames[static_cast<std::size_t>(role)]; }
 
+Error NoJob(const std::string& word) {
+  return {ErrorCode::kNotFound, "there is no job \"" + word + "\"",
+          "`muster ps --all` lists those you may see"};
+}
+
 Role ParseRole(std::string_view name) {
   const auto* const found = std::find(kNames.begin(), kNames.end(), name);
   return found == kNames.end() ? Role::kNone : static_cast<Role>(found - kNames.begin());
 }
 
-Access::Access(const state::State& state, Caller caller)
-    : caller_(std::move(caller)), groups_(caller_.groups) {
+std::shared_ptr<const Members> MembersOf(const std::vector<model::Queue>& queues) {
+  auto members = std::make_shared<Members>();
+  for (const auto& queue : queues) members->emplace(queue.name, queue.members);
+  return members;
+}
+
+Access::Access(const state::State& state, std::shared_ptr<const Members> members, Caller caller)
+    : caller_(std::move(caller)), groups_(caller_.groups), members_(std::move(members)) {
   const auto known = state.users().find(caller_.user);
   if (known != state.users().end()) {
     const auto& groups = known->second.groups;
@@ -34,7 +47,6 @@ Access::Access(const state::State& state, Caller caller)
   }
   if (caller_.is_root) everywhere_ = Role::kAdmin;
   everywhere_ = std::min(everywhere_, caller_.cap);
-  for (const auto& queue : state.queues()) queues_.emplace(queue.name, queue.members);
 }
 
 bool Access::IsMe(const std::string& member) const {
@@ -49,9 +61,9 @@ Role Access::On(const std::string& queue) const {
   const auto known = roles_.find(queue);
   if (known != roles_.end()) return known->second;
   Role role = everywhere_;
-  bool open = !shut_out_ && queues_.contains(queue);  // of one that is gone nobody is a member
+  bool open = !shut_out_ && members_->contains(queue);  // of one that is gone nobody is a member
   for (std::string name = queue; !name.empty();) {
-    if (const auto found = queues_.find(name); found != queues_.end()) {
+    if (const auto found = members_->find(name); found != members_->end()) {
       for (const auto& [member, given] : found->second) {
         open = false;
         if (IsMe(member) && !shut_out_) role = std::max(role, ParseRole(given));
@@ -68,7 +80,10 @@ Role Access::On(const std::string& queue) const {
 
 Role Access::Strongest() const {
   Role best = everywhere_;
-  for (const auto& [name, members] : queues_) best = std::max(best, On(name));
+  for (const auto& [name, members] : *members_) {
+    if (best >= Role::kQueueAdmin) break;
+    best = std::max(best, On(name));
+  }
   return best;
 }
 
@@ -93,11 +108,17 @@ Result<void> Access::MaySubmit(const std::string& queue) const {
                 "ask its admin to add you to its `members`; `muster whoami` shows your roles");
 }
 
+Result<void> Access::MayPrioritize(const std::string& queue, std::int64_t priority) const {
+  if (priority <= kHighestOfUsers || On(queue) >= Role::kQueueAdmin) return {};
+  return Denied("priorities above " + std::to_string(kHighestOfUsers) +
+                    " are given by admins of queue " + queue,
+                "low, normal, high, build and critical are for everybody");
+}
+
 // What may not be seen is as if it were not there.
 Result<void> Access::MaySee(const state::JobRecord& job) const {
   if (Sees(job.user, job.spec->queue)) return {};
-  return Fail(ErrorCode::kNotFound, "there is no job " + std::to_string(job.id),
-              "`muster ps --all` lists those you may see");
+  return tl::unexpected(NoJob(std::to_string(job.id)));
 }
 
 Result<void> Access::MayAct(const state::JobRecord& job) const {
@@ -107,10 +128,31 @@ Result<void> Access::MayAct(const state::JobRecord& job) const {
                 "only its owner and the admins of queue " + job.spec->queue + " may do that");
 }
 
+Result<void> Access::MayEnter(const state::JobRecord& job) const {
+  if (auto seen = MaySee(job); !seen) return seen;
+  const bool mine = job.user == caller_.user && caller_.cap >= Role::kUser;
+  // Over what belongs to root only root itself has power, by the kernel's word.
+  if (job.uid == 0 ? caller_.is_root : mine || IsAdmin()) return {};
+  return Denied("job " + std::to_string(job.id) + " runs as " + job.user,
+                "only its owner may enter it, and an admin where it is not root's");
+}
+
 Result<void> Access::MayAdminister(const std::string& queue) const {
   if (On(queue) >= Role::kQueueAdmin) return {};
   return Denied("user " + caller_.user + " is no admin of queue " + queue,
                 "ask an admin of the queue above it");
+}
+
+Error NoQueue(const std::vector<model::Queue>& queues, const Access* access,
+              const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const auto& queue : queues) {
+    if (access == nullptr || access->On(queue.name) >= Role::kViewer) names.push_back(queue.name);
+  }
+  const auto near = model::Nearest(name, names);
+  return {
+      ErrorCode::kNotFound, "queue \"" + name + "\" does not exist",
+      near.empty() ? "`muster queue list` shows them" : "did you mean " + std::string(near) + "?"};
 }
 
 Result<void> Access::MayAdministerAll() const {

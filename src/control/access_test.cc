@@ -26,7 +26,7 @@ class AccessTest : public ::testing::Test {
     Caller caller;
     caller.user = user;
     caller.groups = std::move(groups);
-    return Access(state_, caller);
+    return Access(state_, MembersOf(state_.queues()), caller);
   }
   static state::JobRecord JobOf(const std::string& user, const std::string& queue) {
     auto spec = std::make_shared<model::Job>();
@@ -74,9 +74,9 @@ TEST_F(AccessTest, RootIsAdminAndACapHolds) {
   Caller root;
   root.user = "root";
   root.is_root = true;
-  EXPECT_TRUE(Access(state_, root).MayAdministerAll());
+  EXPECT_TRUE(Access(state_, MembersOf(state_.queues()), root).MayAdministerAll());
   root.cap = Role::kViewer;
-  const Access capped(state_, root);
+  const Access capped(state_, MembersOf(state_.queues()), root);
   EXPECT_FALSE(capped.MayAdministerAll());
   EXPECT_FALSE(capped.MaySubmit("open"));
   EXPECT_TRUE(capped.MaySee(JobOf("ana", "open")));
@@ -92,6 +92,31 @@ TEST_F(AccessTest, ARoleOfAUserHoldsEverywhereAndNoneShutsOut) {
   EXPECT_TRUE(Of("adi").MayAdministerAll());
   EXPECT_EQ(Of("bad").Strongest(), Role::kNone);
   EXPECT_FALSE(Of("bad").MaySubmit("open"));
+}
+
+TEST_F(AccessTest, WhoEntersAJobIsItsUserSoAQueueAdminDoesNot) {
+  state_.Fold({3, model::UserSet{"adi", "admin", {}, "root"}});
+  auto job = JobOf("ana", "vision");
+  job.uid = 1000;
+  EXPECT_TRUE(Of("lea").MayAct(job));
+  EXPECT_EQ(Of("lea").MayEnter(job).error().code, ErrorCode::kDenied);
+  EXPECT_TRUE(Of("ana").MayEnter(job));
+  EXPECT_TRUE(Of("adi").MayEnter(job));
+  EXPECT_EQ(Of("zoe").MayEnter(job).error().code, ErrorCode::kNotFound);
+  job.uid = 0;
+  EXPECT_FALSE(Of("adi").MayEnter(job)) << "an admin is not root";
+}
+
+TEST_F(AccessTest, PrioritiesAboveTheNamedOnesAreForQueueAdmins) {
+  EXPECT_TRUE(Of("ana", {"vision"}).MayPrioritize("vision", 125));
+  EXPECT_FALSE(Of("ana", {"vision"}).MayPrioritize("vision", 126));
+  EXPECT_TRUE(Of("lea").MayPrioritize("vision", 1'000'000));
+}
+
+TEST_F(AccessTest, AQueueThatCannotBeSeenIsNotSuggested) {
+  const auto zoe = Of("zoe"), ben = Of("ben");
+  EXPECT_NE(NoQueue(state_.queues(), &zoe, "secre").hint.find("secret"), std::string::npos);
+  EXPECT_EQ(NoQueue(state_.queues(), &ben, "secre").hint.find("secret"), std::string::npos);
 }
 
 TEST_F(AccessTest, AQueueAdminIsNoAdmin) {

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kNamesShown = 5;
 constexpr std::size_t kMostTokens = 100'000;
+constexpr std::int64_t kMostTokensOfUser = 100;
 
 std::optional<JobNumber> AsNumber(const std::string& word) {
   if (word.empty() || word.size() > 18 ||
@@ -27,58 +28,36 @@ std::optional<JobNumber> AsNumber(const std::string& word) {
 
 }  // namespace
 
-Result<JobNumber> Controller::Resolve(const std::string& word, const std::string& user) const {
-  if (word.empty()) {
-    return Fail(ErrorCode::kUsage, "a job's name is empty", "give its name, its id or @last");
+// The latest of that name that may be seen; 0: none.
+JobNumber Controller::Named(const std::string& name, const Search& search, bool mine) const {
+  const auto named = state_.Named(name);
+  for (auto id = named.rbegin(); id != named.rend(); ++id) {
+    const auto* array = state_.FindArray(*id);
+    const auto* job = state_.Find(*id);
+    const auto& user = array != nullptr ? array->user : job->user;
+    const auto& queue = array != nullptr ? array->spec->queue : job->spec->queue;
+    if (mine ? user == search.user : search.Sees(user, queue)) return *id;
   }
-  if (const auto number = AsNumber(word)) {
-    if (state_.Find(*number) != nullptr || state_.FindArray(*number) != nullptr) return *number;
-    if (*number > 0 && *number < state_.next_job()) return *number;  // history has it
-  }
-  if (word == "@last") {
-    JobNumber last = 0;
+  return 0;
+}
+
+Result<JobNumber> Controller::ByBeginning(const std::string& word, const Search& search) const {
+  for (const bool mine : {true, false}) {
+    std::set<std::string> names;
     for (const auto& [id, job] : state_.jobs()) {
-      if (job.user == user) last = job.array != 0 ? job.array : id;
+      if (!job.spec->name.starts_with(word)) continue;
+      if (mine ? job.user == search.user : search.Sees(job.user, job.spec->queue)) {
+        names.insert(job.spec->name);
+      }
     }
-    if (last != 0) return last;
-    return Fail(ErrorCode::kNotFound, "you have not submitted a job that is still remembered");
-  }
-  // "sweep[3]" is a task of the latest array of that name.
-  if (const auto bracket = word.find('['); bracket != std::string::npos && word.back() == ']') {
-    const auto index = AsNumber(word.substr(bracket + 1, word.size() - bracket - 2));
-    const auto name = word.substr(0, bracket);
-    auto array = state_.Latest(name, user);
-    if (array == 0) array = state_.Latest(name, "");
-    const auto* record = state_.FindArray(array);
-    if (index && record != nullptr) {
-      const auto offset = static_cast<std::int64_t>(*index) - record->spec->array->first;
-      if (offset >= 0 && offset < record->tasks) return array + 1 + static_cast<JobNumber>(offset);
-    }
-  }
-  if (const auto mine = state_.Latest(word, user); mine != 0) return mine;
-  if (const auto any = state_.Latest(word, ""); any != 0) return any;
-  std::set<std::string> names;
-  for (const auto& [id, job] : state_.jobs()) {
-    if (job.spec->name.starts_with(word)) names.insert(job.spec->name);
-  }
-  if (names.size() == 1) return state_.Latest(*names.begin(), "");
-  // One that ended long ago is known by its whole name only.
-  for (const std::string& owner : {user, std::string()}) {
-    if (!names.empty()) break;
-    state::HistoryQuery query;
-    query.name = word;
-    query.user = owner;
-    query.limit = 1;
-    auto rows = ports_.store.History(query);
-    if (!rows) return tl::unexpected(rows.error());
-    if (!rows->empty()) return rows->front().job;
-  }
-  if (names.size() > 1) {
+    if (names.size() == 1) return Named(*names.begin(), search, mine);
+    if (names.empty()) continue;
     std::string list;
     std::size_t shown = 0;
     for (const auto& name : names) {
       if (shown++ == kNamesShown) break;
-      list += (list.empty() ? "" : ", ") + name;
+      if (!list.empty()) list += ", ";
+      list += name;
     }
     if (names.size() > kNamesShown) {
       list += " and " + std::to_string(names.size() - kNamesShown) + " more";
@@ -86,8 +65,59 @@ Result<JobNumber> Controller::Resolve(const std::string& word, const std::string
     return Fail(ErrorCode::kConflict, "\"" + word + "\" is the beginning of several jobs: " + list,
                 "write more of the name, or the number");
   }
-  return Fail(ErrorCode::kNotFound, "there is no job \"" + word + "\"",
-              "`muster ps --all` lists them");
+  return 0;
+}
+
+Result<JobNumber> Controller::Resolve(const std::string& word, const Search& search) const {
+  if (word.empty()) {
+    return Fail(ErrorCode::kUsage, "a job's name is empty", "give its name, its id or @last");
+  }
+  if (const auto number = AsNumber(word)) {
+    const auto* job = state_.Find(*number);
+    const auto* array = state_.FindArray(*number);
+    if (job != nullptr && search.Sees(job->user, job->spec->queue)) return *number;
+    if (array != nullptr && search.Sees(array->user, array->spec->queue)) return *number;
+    const bool old = *number > 0 && *number < state_.next_job();
+    if (job == nullptr && array == nullptr && old) return *number;  // history has it
+  }
+  if (word == "@last") {
+    for (auto job = state_.jobs().rbegin(); job != state_.jobs().rend(); ++job) {
+      if (job->second.user != search.user) continue;
+      return job->second.array != 0 ? job->second.array : job->first;
+    }
+    return Fail(ErrorCode::kNotFound, "you have not submitted a job that is still remembered");
+  }
+  // "sweep[3]" is a task of the latest array of that name.
+  if (const auto bracket = word.find('['); bracket != std::string::npos && word.back() == ']') {
+    const auto index = AsNumber(word.substr(bracket + 1, word.size() - bracket - 2));
+    const auto name = word.substr(0, bracket);
+    auto array = Named(name, search, true);
+    if (array == 0) array = Named(name, search, false);
+    const auto* record = state_.FindArray(array);
+    if (index && record != nullptr) {
+      const auto offset = static_cast<std::int64_t>(*index) - record->spec->array->first;
+      if (offset >= 0 && offset < record->tasks) return array + 1 + static_cast<JobNumber>(offset);
+    }
+  }
+  for (const bool mine : {true, false}) {
+    if (const auto found = Named(word, search, mine); found != 0) return found;
+  }
+  if (!search.whole_names) {
+    auto found = ByBeginning(word, search);
+    if (!found || *found != 0) return found;
+  }
+  // One that ended long ago is known by its whole name only.
+  for (const std::string& owner : {search.user, std::string()}) {
+    state::HistoryQuery query;
+    query.name = word;
+    query.user = owner;
+    auto rows = ports_.store.History(query);
+    if (!rows) return tl::unexpected(rows.error());
+    for (const auto& row : *rows) {
+      if (search.Sees(row.user, row.queue)) return row.job;
+    }
+  }
+  return tl::unexpected(NoJob(word));
 }
 
 Result<const JobRecord*> Controller::Live(JobNumber id) const {
@@ -96,8 +126,7 @@ Result<const JobRecord*> Controller::Live(JobNumber id) const {
     if (id > 0 && id < state_.next_job()) {
       return Fail(ErrorCode::kConflict, "job " + std::to_string(id) + " has ended");
     }
-    return Fail(ErrorCode::kNotFound, "there is no job " + std::to_string(id),
-                "`muster ps --all` lists them");
+    return tl::unexpected(NoJob(std::to_string(id)));
   }
   if (job->ending) {
     return Fail(ErrorCode::kConflict, "job " + std::to_string(id) + " (" + job->name() +
@@ -132,7 +161,7 @@ Result<void> Controller::ForEachTask(JobNumber id,
 Result<std::vector<Follows>> Controller::ResolveFollows(const Submission& submission) {
   std::vector<Follows> follows;
   for (const auto& after : submission.spec.after) {
-    auto id = Resolve(after.job, submission.user);
+    auto id = Resolve(after.job, {submission.user, submission.access, true});
     if (!id) {
       return Fail(ErrorCode::kNotFound, "`after: " + after.job + "`: " + id.error().message,
                   "submit that job first; a job follows jobs that are known");
@@ -187,12 +216,7 @@ Result<std::vector<Follows>> Controller::Check(const Submission& submission,
                 "add `command: [python3, train.py]`");
   }
   if (engine_.cluster().queues().Find(spec.queue) == engine::kNone) {
-    std::vector<std::string_view> names;
-    for (const auto& queue : state_.queues()) names.push_back(queue.name);
-    const auto near = model::Nearest(spec.queue, names);
-    return Fail(ErrorCode::kNotFound, "queue \"" + spec.queue + "\" does not exist",
-                near.empty() ? "`muster queue list` shows them"
-                             : "did you mean " + std::string(near) + "?");
+    return tl::unexpected(NoQueue(state_.queues(), submission.access, spec.queue));
   }
   Submission known = submission;
   std::erase_if(known.spec.after, [&](const auto& after) { return batch.contains(after.job); });
@@ -470,21 +494,22 @@ Result<void> Controller::DeleteQueue(const std::string& name, const By& by) {
 }
 
 Result<void> Controller::PutTree(std::vector<model::Queue> tree, const By& by) {
+  std::set<std::string_view> names;
+  for (const auto& queue : tree) names.insert(queue.name);
+  std::map<std::string_view, JobNumber> busy;  // by queue
+  for (const auto& [id, job] : state_.jobs()) {
+    if (!job.ending) busy.emplace(job.spec->queue, id);
+  }
   for (const auto& queue : tree) {
-    const bool orphan = !queue.parent.empty() &&
-                        std::none_of(tree.begin(), tree.end(),
-                                     [&](const auto& q) { return q.name == queue.parent; });
-    if (orphan) {
+    if (!queue.parent.empty() && !names.contains(queue.parent)) {
       return Fail(ErrorCode::kInvalid, "queue " + queue.name + " has no parent " + queue.parent,
                   "add it to the file");
     }
-    for (const auto& [id, job] : state_.jobs()) {
-      if (!job.ending && queue.parent == job.spec->queue) {
-        return Fail(ErrorCode::kConflict,
-                    "queue " + queue.parent + " has jobs of its own (" + std::to_string(id) +
-                        "), so it cannot get queues below it",
-                    "wait for them to end, or cancel them");
-      }
+    if (const auto job = busy.find(queue.parent); job != busy.end()) {
+      return Fail(ErrorCode::kConflict,
+                  "queue " + queue.parent + " has jobs of its own (" + std::to_string(job->second) +
+                      "), so it cannot get queues below it",
+                  "wait for them to end, or cancel them");
     }
   }
   // The tree must be one that the engine takes; tried before it is written.
@@ -511,8 +536,13 @@ Result<void> Controller::RemoveUser(const std::string& name, const By& by) {
 }
 
 Result<void> Controller::MakeToken(model::TokenMade token) {
-  if (state_.tokens().size() >= kMostTokens) {
-    return Fail(ErrorCode::kConflict, "there are too many tokens", "revoke some first");
+  const auto mine = std::count_if(state_.tokens().begin(), state_.tokens().end(),
+                                  [&](const auto& one) { return one.second.user == token.user; });
+  if (mine >= kMostTokensOfUser || state_.tokens().size() >= kMostTokens) {
+    return Fail(ErrorCode::kConflict,
+                "user " + token.user + " has " + std::to_string(mine) + " tokens, at most " +
+                    std::to_string(kMostTokensOfUser) + " may be",
+                "`muster token list` shows them; revoke those that are not used");
   }
   Emit(std::move(token));
   return {};

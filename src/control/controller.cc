@@ -42,6 +42,9 @@ void Controller::Emit(model::EventBody body) {
                        model::EncodeEvent(event.body)};
   batch_.push_back(std::move(record));
   state_.Fold(event);
+  if (std::holds_alternative<model::QueuesApplied>(event.body)) {
+    members_ = MembersOf(state_.queues());
+  }
   if (built_) engine_.Apply(event, state_);
   // What the engine decided itself, and what changes nothing for it, is no reason to ask it again.
   const auto none = [&event]<typename... T>() {
@@ -105,6 +108,7 @@ Result<void> Controller::Recover() {
 
 Result<void> Controller::ReadJournal() {
   state_ = state::State();  // nothing is shown that was not written
+  members_ = MembersOf({});
   auto loaded = state::LoadState(ports_.store);
   if (!loaded) return tl::unexpected(loaded.error());
   const auto mark = ports_.mark == nullptr ? std::nullopt : ports_.mark->Read();
@@ -116,6 +120,7 @@ Result<void> Controller::ReadJournal() {
                 "put back what is missing, or let `musterd repair` go on without it");
   }
   state_ = std::move(*loaded);
+  members_ = MembersOf(state_.queues());
   return {};
 }
 

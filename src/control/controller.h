@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "control/access.h"
 #include "model/event.h"
 #include "pools/pool.h"
 #include "sim/engine_view.h"
@@ -63,6 +64,7 @@ struct Submission {
   std::string key;  // of the submitter, for repeated requests; may be empty
   bool held = false;
   bool dry_run = false;
+  const Access* access = nullptr;  // of the submitter; null: it may see all
 };
 
 class Controller {
@@ -120,8 +122,18 @@ class Controller {
   // Everything the engine saw since its cluster was built; what `muster snapshot replay` takes.
   Result<std::string> Export();
   const Settings& settings() const { return settings_; }
-  // Number of a name, an id, or a unique beginning of a name; `user` decides between namesakes.
-  Result<JobNumber> Resolve(const std::string& word, const std::string& user) const;
+  struct Search {
+    std::string user;                // its own jobs come before those of others
+    const Access* access = nullptr;  // what it may not see is not there; null: it sees all
+    bool whole_names = false;        // no beginnings of names
+
+    bool Sees(const std::string& owner, const std::string& queue) const {
+      return access == nullptr || access->Sees(owner, queue);
+    }
+  };
+  // Number of a name, an id, or a unique beginning of a name.
+  Result<JobNumber> Resolve(const std::string& word, const Search& search) const;
+  const std::shared_ptr<const Members>& members() const { return members_; }
 
  private:
   using StopWhy = model::StopWhy;
@@ -164,6 +176,8 @@ class Controller {
   Result<const state::JobRecord*> Live(JobNumber job) const;
   Result<void> ForEachTask(JobNumber job, const std::function<Result<void>(JobNumber)>& act);
   Result<void> ScaleTask(JobNumber job, int minimum, int maximum, const By& by);
+  JobNumber Named(const std::string& name, const Search& search, bool mine) const;
+  Result<JobNumber> ByBeginning(const std::string& word, const Search& search) const;
   Result<std::vector<model::Follows>> ResolveFollows(const Submission& submission);
   Result<std::vector<model::Follows>> Check(const Submission& submission,
                                             const std::set<std::string>& batch);
@@ -196,6 +210,7 @@ class Controller {
   std::uint64_t built_at_ = 0;
   std::int64_t built_ms_ = 0;
   std::map<std::string, std::string> pool_of_node_;
+  std::shared_ptr<const Members> members_;  // of the queues as they are now
 };
 
 // The role of each worker, in the engine's order of workers.

@@ -20,19 +20,16 @@ constexpr int kMostRounds = 20;
 
 }  // namespace
 
-Trial::Trial(Controller& control, const model::Job& job, Caller caller)
+Trial::Trial(Controller& control, const model::Job& job, const Access& access)
     : state_(control.state()),
       engine_(control.settings().engine),
       now_ms_(control.NowMs()),
       job_(state_.next_job()),
-      caller_(std::move(caller)) {
-  state_.Fold({now_ms_, model::JobSubmitted{job_,
-                                            std::make_shared<const model::Job>(job),
-                                            caller_.user,
-                                            caller_.uid,
-                                            caller_.gid,
-                                            {},
-                                            ""}});
+      access_(access) {
+  state_.Fold(
+      {now_ms_,
+       model::JobSubmitted{
+           job_, std::make_shared<const model::Job>(job), access_.caller().user, 0, 0, {}, ""}});
 }
 
 void Trial::Fold(model::EventBody body) {
@@ -85,7 +82,6 @@ Result<model::DocNode> Trial::Run() {
 
 model::DocNode Trial::View() {
   const auto& job = *state_.Find(job_);
-  const Access access(state_, caller_);
   model::DocNode node = MapNode(), places = ListNode(), displaced = ListNode();
   for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
     if (!job.workers[w].Holds()) continue;
@@ -98,7 +94,7 @@ model::DocNode Trial::View() {
   for (const auto& one : displaced_) {
     const auto& other = *state_.Find(one.job);
     model::DocNode entry = MapNode();
-    const bool seen = access.Sees(other.user, other.spec->queue);
+    const bool seen = access_.Sees(other.user, other.spec->queue);
     Put(entry, "job", TextNode(seen ? std::to_string(one.job) : "another's"));
     if (seen) {
       Put(entry, "name", TextNode(other.name()));

@@ -19,7 +19,7 @@ namespace muster::control {
 class Trial {
  public:
   // Copies what is needed, on the controller's thread.
-  Trial(Controller& control, const model::Job& job, Caller caller);
+  Trial(Controller& control, const model::Job& job, const Access& access);
 
   Result<model::DocNode> Run();
 
@@ -39,7 +39,7 @@ class Trial {
   EngineView engine_;
   std::int64_t now_ms_;
   JobNumber job_;
-  Caller caller_;
+  Access access_;
   std::vector<Displaced> displaced_;
 };
 

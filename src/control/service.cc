@@ -41,13 +41,10 @@ void Service::Read(Work work) { Put({std::move(work), nullptr}); }
 void Service::Change(Work work, Answer answer) { Put({std::move(work), std::move(answer)}); }
 
 void Service::Put(Task task) {
-  bool first = false;
-  {
-    const std::lock_guard lock(mutex_);
-    first = inbox_.empty();
-    inbox_.push_back(std::move(task));
-  }
-  if (first) (void)::eventfd_write(bell_, 1);
+  const std::lock_guard lock(mutex_);
+  if (stop_) return;  // nobody will look any more
+  if (inbox_.empty()) (void)::eventfd_write(bell_, 1);
+  inbox_.push_back(std::move(task));
 }
 
 void Service::Wait() {

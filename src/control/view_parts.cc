@@ -27,13 +27,14 @@ DocNode Devices(std::uint64_t mask) {
   return list;
 }
 
-std::string JobName(const state::State& state, JobNumber id) {
-  const auto* job = state.Find(id);
-  const auto* array = state.FindArray(id);
-  return "job " + std::to_string(id) +
-         (job != nullptr     ? " (" + job->name() + ")"
-          : array != nullptr ? " (" + array->spec->name + ")"
-                             : "");
+std::string JobName(const state::State& state, const Access& access, JobNumber id) {
+  std::string name;
+  if (const auto* job = state.Find(id)) {
+    if (access.Sees(job->user, job->spec->queue)) name = job->name();
+  } else if (const auto* array = state.FindArray(id)) {
+    if (access.Sees(array->user, array->spec->queue)) name = array->spec->name;
+  }
+  return "job " + std::to_string(id) + (name.empty() ? "" : " (" + name + ")");
 }
 
 std::string EndText(const JobRecord& job) {
@@ -66,14 +67,16 @@ void PutPoolMarks(Controller& control, DocNode& node) {
   }
 }
 
-DocNode PreemptionView(const state::State& state, const state::Preemption& one) {
+DocNode PreemptionView(const state::State& state, const Access& access,
+                       const state::Preemption& one) {
   DocNode node = MapNode();
   Put(node, "at", TimeNode(one.at_ms));
   Put(node, "what", TextNode(Name(one.why)));
   Put(node, "rule", TextNode(model::Name(one.rule)));
   if (one.cause != 0) {
     Put(node, "for_job", TextNode(std::to_string(one.cause)));
-    if (const auto* cause = state.Find(one.cause)) {
+    const auto* cause = state.Find(one.cause);
+    if (cause != nullptr && access.Sees(cause->user, cause->spec->queue)) {
       Put(node, "for_name", TextNode(cause->name()));
       Put(node, "for_user", TextNode(cause->user));
     }

@@ -16,8 +16,10 @@ using model::DocNode;
 DocNode TimeNode(std::int64_t wall_ms);
 DocNode Milli(std::int64_t value);
 DocNode Devices(std::uint64_t mask);
-DocNode PreemptionView(const state::State& state, const state::Preemption& one);
-std::string JobName(const state::State& state, JobNumber id);
+DocNode PreemptionView(const state::State& state, const Access& access,
+                       const state::Preemption& one);
+// With its name where that may be seen.
+std::string JobName(const state::State& state, const Access& access, JobNumber id);
 // How it ended, in a sentence.
 std::string EndText(const state::JobRecord& job);
 // Where nothing has a place yet, all nodes speak for the one that it will get.

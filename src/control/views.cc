@@ -107,7 +107,7 @@ DocNode WorkerView(Controller& control, const JobRecord& job, std::uint32_t w,
 }
 
 // Why it does not run, in a few words and without a look at the nodes.
-std::string NoteText(Controller& control, const JobRecord& job) {
+std::string NoteText(Controller& control, const Access& access, const JobRecord& job) {
   const auto now = control.NowMs();
   switch (sim::BarOf(job, now)) {
     case sim::Bar::kHeld:
@@ -115,7 +115,7 @@ std::string NoteText(Controller& control, const JobRecord& job) {
     case sim::Bar::kSuspended:
       return "suspended by hand";
     case sim::Bar::kFollows:
-      return "follows " + JobName(control.state(), job.follows[0].job) +
+      return "follows " + JobName(control.state(), access, job.follows[0].job) +
              (job.follows.size() > 1 ? " and others" : "");
     case sim::Bar::kBackOff:
       return "tried again in " + FormatDurationMs((job.not_before_ms - now + 999) / 1000 * 1000);
@@ -152,7 +152,7 @@ DocNode ConditionsView(const JobRecord& job) {
 
 }  // namespace
 
-DocNode JobView(Controller& control, const JobRecord& job, bool detail, Secrets shown) {
+DocNode JobView(Controller& control, const Access& access, const JobRecord& job, bool detail) {
   const auto& spec = *job.spec;
   DocNode node = MapNode();
   Put(node, "id", TextNode(std::to_string(job.id)));
@@ -186,7 +186,7 @@ DocNode JobView(Controller& control, const JobRecord& job, bool detail, Secrets 
   if (job.stopping != StopWhy::kNone) Put(status, "stopping", TextNode(Name(job.stopping)));
   if (!job.preemptions.empty()) {
     Put(status, "preempted", NumberNode(job.preempted));
-    Put(status, "preemption", PreemptionView(control.state(), job.preemptions.back()));
+    Put(status, "preemption", PreemptionView(control.state(), access, job.preemptions.back()));
   }
   if (job.ending) {
     DocNode end = MapNode();
@@ -201,7 +201,7 @@ DocNode JobView(Controller& control, const JobRecord& job, bool detail, Secrets 
     if (OnMarked(control, job, "simulated")) Put(status, "simulated", BoolNode(true));
   } else {
     PutPoolMarks(control, status);
-    if (auto note = NoteText(control, job); !note.empty()) {
+    if (auto note = NoteText(control, access, job); !note.empty()) {
       Put(status, "reasons", model::TextListNode({note}));
     }
   }
@@ -209,13 +209,13 @@ DocNode JobView(Controller& control, const JobRecord& job, bool detail, Secrets 
     DocNode preemptions = ListNode();
     Put(status, "workers", WorkersView(control, job));
     for (const auto& one : job.preemptions) {
-      preemptions.children.push_back(PreemptionView(control.state(), one));
+      preemptions.children.push_back(PreemptionView(control.state(), access, one));
     }
     Put(status, "preemptions", std::move(preemptions));
     Put(status, "conditions", ConditionsView(job));
     if (job.checkpoint_ms >= 0) Put(status, "checkpoint_at", TimeNode(job.checkpoint_ms));
     auto& file = Put(node, "spec", model::JobToNode(spec));
-    if (shown != Secrets::kShown) MaskEnv(file);
+    if (!access.Acts(job.user, spec.queue)) MaskEnv(file);
   }
   Put(node, "status", std::move(status));
   return node;

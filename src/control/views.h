@@ -18,13 +18,12 @@ namespace muster::control {
 using model::DocNode;
 
 // Values of `env` are for those who may act on the job.
-enum class Secrets : std::uint8_t { kHidden, kShown };
-DocNode JobView(Controller& control, const state::JobRecord& job, bool detail,
-                Secrets shown = Secrets::kHidden);
+DocNode JobView(Controller& control, const Access& access, const state::JobRecord& job,
+                bool detail);
 DocNode ArrayView(const state::State& state, const state::ArrayRecord& array);
 DocNode WorkersView(Controller& control, const state::JobRecord& job);
 // Why a job is in the phase it is in, and what would change it.
-DocNode WhyView(Controller& control, const state::JobRecord& job);
+DocNode WhyView(Controller& control, const Access& access, const state::JobRecord& job);
 DocNode NodeView(Controller& control, const state::NodeRecord& record);
 DocNode NodesView(Controller& control);
 DocNode PoolsView(Controller& control);
@@ -32,9 +31,6 @@ DocNode TopologyView(Controller& control);
 DocNode GpusView(Controller& control, const Access& access);
 DocNode QueuesView(Controller& control, const Access& access);
 DocNode QueueView(Controller& control, const model::Queue& queue);
-// GPU time of jobs that ended since then, and of those that have not.
-Result<DocNode> UsageView(Controller& control, const Access& access, const std::string& by,
-                          std::int64_t since_ms);
 DocNode RecordView(const state::Record& record, const model::EventBody& body);
 // A decision of the scheduler, where the event is one.
 std::optional<DocNode> DecisionView(const state::Record& record, const model::EventBody& body);

@@ -17,8 +17,6 @@ using model::Put;
 using model::TextNode;
 using state::JobRecord;
 
-constexpr std::size_t kMostUsageRows = 100'000;
-
 namespace {
 
 DocNode Listed(const char* key, DocNode list) {
@@ -232,63 +230,6 @@ DocNode QueueView(Controller& control, const model::Queue& spec) {
   DocNode node = QueueNode(control, spec, counts[spec.name]);
   DocNode file = model::QueuesToNode({spec});
   Put(node, "spec", file.children.front());
-  return node;
-}
-
-namespace {
-
-struct Used {
-  std::int64_t gpu_ms = 0, jobs = 0, running = 0;
-};
-
-std::int64_t GpuMsOf(const JobRecord& job, std::int64_t now_ms) {
-  const auto ran = job.ran_ms + (job.running_since_ms > 0 ? now_ms - job.running_since_ms : 0);
-  std::int64_t milli = 0;
-  const auto roles = WorkerRoles(*job.spec);
-  for (std::size_t w = 0; w < job.workers.size() && w < roles.size(); ++w) {
-    const auto& gpu = job.spec->roles[static_cast<std::size_t>(roles[w])].request.gpu;
-    const auto each = gpu.kind == model::GpuKind::kShare ? gpu.share_milli : 1000;
-    milli += std::popcount(job.workers[w].devices) * each;
-  }
-  return ran * milli / 1000;
-}
-
-}  // namespace
-
-// By the places that workers had last: exact for gangs of one size, near for those that changed.
-Result<DocNode> UsageView(Controller& control, const Access& access, const std::string& by,
-                          std::int64_t since_ms) {
-  std::map<std::string, Used> used;
-  const auto now = control.NowMs();
-  const auto add = [&](const JobRecord& job) {
-    if (!access.Sees(job.user, job.spec->queue)) return;
-    auto& row = used[by == "queue" ? job.spec->queue : by == "job" ? job.name() : job.user];
-    row.gpu_ms += GpuMsOf(job, now);
-    ++row.jobs;
-    row.running += job.Holds() ? 1 : 0;
-  };
-  for (const auto& [id, job] : control.state().jobs()) {
-    if (!job.ending || job.ending->at_ms >= since_ms) add(job);
-  }
-  state::HistoryQuery query;
-  query.limit = kMostUsageRows;
-  auto rows = control.store().History(query);
-  if (!rows) return tl::unexpected(rows.error());
-  for (const auto& row : *rows) {
-    if (row.ended_ms < since_ms || control.state().Find(row.job) != nullptr) continue;
-    if (auto job = state::DecodeJobRecord(row.body)) add(*job);
-  }
-  DocNode list = ListNode();
-  for (const auto& [name, row] : used) {
-    DocNode node = MapNode();
-    Put(node, "name", TextNode(name));
-    Put(node, "gpu_hours", model::PlainNode(FormatMilli(row.gpu_ms / 3600)));
-    Put(node, "jobs", NumberNode(row.jobs));
-    Put(node, "running", NumberNode(row.running));
-    list.children.push_back(std::move(node));
-  }
-  DocNode node = Listed("usage", std::move(list));
-  Put(node, "by", TextNode(by));
   return node;
 }
 

@@ -19,7 +19,7 @@ using state::WorkerPhase;
 namespace {
 
 // What keeps it from the engine, or nothing.
-std::string BarText(Controller& control, const JobRecord& job) {
+std::string BarText(Controller& control, const Access& access, const JobRecord& job) {
   const auto now = control.NowMs();
   switch (sim::BarOf(job, now)) {
     case sim::Bar::kHeld:
@@ -29,7 +29,7 @@ std::string BarText(Controller& control, const JobRecord& job) {
     case sim::Bar::kFollows: {
       std::string list;
       for (const auto& f : job.follows) {
-        list += (list.empty() ? "" : ", ") + JobName(control.state(), f.job) + ":" +
+        list += (list.empty() ? "" : ", ") + JobName(control.state(), access, f.job) + ":" +
                 std::string(NameOf(f.condition));
       }
       return "it follows " + list + ", which has not ended";
@@ -51,7 +51,8 @@ std::string BarText(Controller& control, const JobRecord& job) {
   return "its queue " + job.spec->queue + " takes no jobs";
 }
 
-void PutExplanation(Controller& control, const engine::Explanation& why, DocNode& node) {
+void PutExplanation(Controller& control, const Access& access, const engine::Explanation& why,
+                    DocNode& node) {
   const auto& cluster = control.engine().cluster();
   Put(node, "gate", TextNode(model::Name(why.gate)));
   Put(node, "workers_needed", NumberNode(why.workers));
@@ -87,19 +88,25 @@ void PutExplanation(Controller& control, const engine::Explanation& why, DocNode
   Put(node, "jobs_ahead", NumberNode(why.jobs_ahead));
   DocNode holders = ListNode(), changes = ListNode();
   for (const auto& holder : why.holders) {
+    const auto& queue = cluster.queues().spec(holder.queue).name;
     DocNode one = MapNode();
-    Put(one, "queue", TextNode(cluster.queues().spec(holder.queue).name));
+    Put(one, "queue", TextNode(access.On(queue) >= Role::kViewer ? queue : "another queue"));
     Put(one, "gpus", Milli(holder.gpu_milli));
     Put(one, "right", TextNode(Name(holder.right)));
     holders.children.push_back(std::move(one));
   }
-  for (const auto& change : why.changes) changes.children.push_back(TextNode(Describe(change)));
+  for (const auto& change : why.changes) {
+    const bool closed =
+        change.kind == engine::Change::Kind::kOtherQueue && access.On(change.name) < Role::kUser;
+    if (!closed) changes.children.push_back(TextNode(Describe(change)));
+  }
   Put(node, "held_by", std::move(holders));
   Put(node, "would_start_it", std::move(changes));
 }
 
 // Why it has no more workers than it has, where it could have more.
-std::string RunningText(Controller& control, const JobRecord& job, DocNode& node) {
+std::string RunningText(Controller& control, const Access& access, const JobRecord& job,
+                        DocNode& node) {
   const auto has = job.Count(WorkerPhase::kRunning) + job.Count(WorkerPhase::kPlaced);
   std::int64_t wanted = 0;
   for (const auto& role : job.spec->roles) wanted += role.count;
@@ -112,13 +119,13 @@ std::string RunningText(Controller& control, const JobRecord& job, DocNode& node
   if (done > 0) return text + ", and grows no more because some have finished";
   const auto why = control.engine().Explain(job.id, control.NowMs());
   if (!why || why->workers == 0) return text;
-  PutExplanation(control, *why, node);
+  PutExplanation(control, access, *why, node);
   return text + "; for more, " + engine::Sentence(control.engine().cluster(), *why);
 }
 
 }  // namespace
 
-DocNode WhyView(Controller& control, const JobRecord& job) {
+DocNode WhyView(Controller& control, const Access& access, const JobRecord& job) {
   DocNode node = MapNode();
   const Phase phase = PhaseOf(job);
   Put(node, "id", TextNode(std::to_string(job.id)));
@@ -128,14 +135,14 @@ DocNode WhyView(Controller& control, const JobRecord& job) {
   if (job.ending) {
     sentence = "it has ended: " + EndText(job);
   } else if (phase == Phase::kRunning || phase == Phase::kStarting) {
-    sentence = RunningText(control, job, node);
+    sentence = RunningText(control, access, job, node);
   } else {
-    sentence = BarText(control, job);
+    sentence = BarText(control, access, job);
     if (sentence.empty()) {
       const auto why = control.engine().Explain(job.id, control.NowMs());
       if (why) {
         sentence = engine::Sentence(control.engine().cluster(), *why);
-        PutExplanation(control, *why, node);
+        PutExplanation(control, access, *why, node);
       }
     }
   }
@@ -143,7 +150,7 @@ DocNode WhyView(Controller& control, const JobRecord& job) {
   PutPoolMarks(control, node);
   DocNode history = ListNode();
   for (const auto& one : job.preemptions) {
-    history.children.push_back(PreemptionView(control.state(), one));
+    history.children.push_back(PreemptionView(control.state(), access, one));
   }
   Put(node, "preemptions", std::move(history));
   return node;

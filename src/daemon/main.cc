@@ -296,9 +296,7 @@ int Serve(const Options& options) {
   // Who is not root runs every worker as itself, so nobody else may ask for one.
   listen.unix_mode = ::geteuid() == 0 ? 0666 : 0600;
   if (auto reads = ReadListen(options, listen); !reads) return Refuse(reads.error());
-  listen.body_limit = [&api](const std::string& method, const std::string& path) {
-    return api.BodyLimit(method, path);
-  };
+  listen.body_limit = [&api](const auto& head) { return api.BodyLimit(head); };
   // Requests that come before the API knows its server wait for it.
   auto server = muster::net::HttpServer::Start(listen, [&api](auto request, auto exchange) {
     api.Handle(std::move(request), std::move(exchange));

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/beast/http/parser.hpp>
@@ -25,6 +26,7 @@ constexpr std::size_t kMostAheadBytes = std::size_t{64}
 constexpr std::size_t kMostDrainedBytes = std::size_t{64} << 20;
 constexpr std::size_t kFlushBytes = std::size_t{1} << 20;  // then it is another connection's turn
 constexpr int kDrainShare = 4;                             // of the idle timeout
+constexpr std::size_t kSmallBodyBytes = std::size_t{64} << 10;  // always has room
 constexpr char kClientHello = 0x16;
 
 int StatusFor(error_code error) {
@@ -32,6 +34,23 @@ int StatusFor(error_code error) {
   if (error == http::error::header_limit || error == http::error::buffer_overflow) return 431;
   return 400;
 }
+
+// A body's part in what all bodies take.
+class Room {
+ public:
+  explicit Room(std::shared_ptr<std::atomic<std::size_t>> total) : total_(std::move(total)) {}
+  ~Room() { *total_ -= bytes_; }
+  Room(const Room&) = delete;
+  Room& operator=(const Room&) = delete;
+  void Grow(std::size_t bytes) {
+    bytes_ += bytes;
+    *total_ += bytes;
+  }
+
+ private:
+  std::shared_ptr<std::atomic<std::size_t>> total_;
+  std::size_t bytes_ = 0;
+};
 
 }  // namespace
 
@@ -41,6 +60,7 @@ struct Connection::Arriving {
   bool head_checked = false;
   std::optional<Response> refusal{};  // instead of the handler's answer
   std::size_t body_bytes = 0;         // as they came, with the marks between chunks
+  std::shared_ptr<Room> room{};
 };
 
 Connection::Connection(Hall& hall, std::uint64_t id, Descriptor socket, Caller caller,
@@ -171,6 +191,12 @@ std::size_t Connection::Parse(std::string_view data) {
     }
     if (arriving_->head_checked) {
       arriving_->body_bytes += taken;
+      arriving_->room->Grow(taken);
+      if (arriving_->body_bytes > kSmallBodyBytes &&
+          *hall_.bodies > hall_.options.max_bodies_bytes) {
+        Refuse(503, "too many large requests at once, try again later", {{"Retry-After", "1"}});
+        break;
+      }
     } else if (parser.is_header_done()) {
       CheckHead();
       if (!arriving_) break;
@@ -203,8 +229,8 @@ void Connection::CheckHead() {
   if (is_tcp) rules.names = hall_.options.host_names;
   if (const auto refusal = Objection(request, rules)) return Refuse(refusal->status, refusal->why);
   const auto& options = hall_.options;
-  const std::size_t most = options.body_limit ? options.body_limit(request.method, request.path)
-                                              : options.max_body_bytes;
+  const std::size_t most =
+      options.body_limit ? options.body_limit(request) : options.max_body_bytes;
   if (parser.content_length().value_or(0) > most) {
     return Refuse(413, "the body is larger than " + std::to_string(most) + " bytes");
   }
@@ -212,6 +238,7 @@ void Connection::CheckHead() {
   parser.body_limit(most);
   parser.eager(true);
   arriving_->head_checked = true;
+  arriving_->room = std::make_shared<Room>(hall_.bodies);
   since_ms_ = hall_.NowMs();
   if (!parser.is_done() && request.Find("Expect") != nullptr) {
     output_ += "HTTP/1.1 100 Continue\r\n\r\n";
@@ -239,6 +266,7 @@ bool Connection::TooFast() {
 void Connection::Dispatch() {
   auto message = arriving_->parser.release();
   Request request = std::move(arriving_->request);
+  request.held = std::move(arriving_->room);
   const auto refusal = std::move(arriving_->refusal);
   arriving_.reset();
   request.body = std::move(message.body());

@@ -5,6 +5,7 @@
 // waiting connection and spares the compiler the composed operations.
 #pragma once
 
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/basic_stream_descriptor.hpp>
 #include <cstddef>
@@ -39,6 +40,8 @@ struct Hall {
   SystemClock clock;
   std::string scratch = std::string(std::size_t{64} << 10, '\0');
   Peers peers;
+  // Bytes of bodies; shared with requests that outlive the server.
+  std::shared_ptr<std::atomic<std::size_t>> bodies = std::make_shared<std::atomic<std::size_t>>(0);
   std::uint64_t last_id = 0;
   std::unordered_map<std::uint64_t, std::shared_ptr<Connection>> connections;
 

@@ -200,6 +200,11 @@ Outbox::End Outbox::Take(std::string& into) {
   return end_;
 }
 
+bool Outbox::over() {
+  const std::lock_guard lock(mutex_);
+  return gone_ || state_ == State::kDone;
+}
+
 void Outbox::Sent(std::size_t bytes) {
   // The connection's own bytes, such as "100 Continue", were never counted.
   const std::lock_guard lock(mutex_);

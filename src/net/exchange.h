@@ -68,6 +68,7 @@ class Outbox {
 
   std::size_t queued() const { return queued_; }
   bool gone() const { return gone_; }
+  bool over();
 
  private:
   enum class State { kWaiting, kStreaming, kDone };
@@ -104,7 +105,9 @@ class WireExchange final : public Exchange {
   bool Write(std::string chunk) override;
   std::size_t Queued() const override { return outbox_->queued(); }
   void Finish() override;
+  void Abort() override { WakeIf(outbox_->Abandon()); }
   bool gone() const override { return outbox_->gone(); }
+  bool over() const override { return outbox_->over(); }
   std::shared_ptr<WebSocket> Upgrade(WebSocketHandlers handlers) override;
 
  private:

@@ -101,6 +101,9 @@ std::optional<Refusal> Objection(const Request& request, const HeadRules& rules)
   }
   if (coding.count > 0 && !rules.chunks) return Refusal{400, "HTTP/1.0 knows no chunks"};
   if (host.count > 1) return Refusal{400, "there is more than one Host"};
+  if (Look(request, "Authorization").count > 1) {
+    return Refusal{400, "there is more than one Authorization"};
+  }
   if (expect.count > 0 && !Same(expect.value, "100-continue")) {
     return Refusal{417, "only 100-continue may be expected"};
   }

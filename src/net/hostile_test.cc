@@ -1,6 +1,7 @@
 // Clients that mean harm, or might as well.
 #include <atomic>
 #include <future>
+#include <mutex>
 #include <thread>
 
 #include "net/ws_testing.h"
@@ -113,11 +114,41 @@ TEST(Hostile, HundredMegabyteBodyIsRefusedBeforeItIsRead) {
   EXPECT_TRUE(absurd.ReadUntil("\r\n\r\n").starts_with("HTTP/1.1 413 "));
 }
 
+TEST(Hostile, LargeBodiesShareOneBoundUntilTheyAreDropped) {
+  const SocketFolder folder;
+  auto options = At(folder.Path());
+  options.max_bodies_bytes = std::size_t{1} << 20;
+  std::mutex mutex;
+  std::vector<Request> kept;
+  const auto server = StartServer(options, [&](Request request, auto exchange) {
+    if (request.path == "/keep") {
+      const std::lock_guard lock(mutex);
+      kept.push_back(std::move(request));
+    }
+    exchange->Reply({.body = "ok"});
+  });
+  const auto post = [&folder](const std::string& path, std::size_t bytes) {
+    HttpClient client({.unix_path = folder.Path()});
+    auto answer =
+        client.Send({.method = "POST", .path = path, .body = std::string(bytes, 'x')}, kPatienceMs);
+    return answer ? answer->status : 0;
+  };
+  EXPECT_EQ(post("/keep", 900'000), 200);
+  EXPECT_EQ(post("/keep", 900'000), 503);
+  EXPECT_EQ(post("/other", 1'000), 200) << "small ones always have room";
+  {
+    const std::lock_guard lock(mutex);
+    kept.clear();
+  }
+  EXPECT_EQ(post("/keep", 900'000), 200);
+}
+
 TEST(Hostile, BodyLimitIsDecidedByMethodAndPathBeforeTheBodyIsInvited) {
   const SocketFolder folder;
   auto options = At(folder.Path());
-  options.body_limit = [](const std::string& method, const std::string& path) {
-    return method == "POST" && path == "/batch" ? std::size_t{64} << 20 : std::size_t{1} << 20;
+  options.body_limit = [](const Request& head) {
+    return head.method == "POST" && head.path == "/batch" ? std::size_t{64} << 20
+                                                          : std::size_t{1} << 20;
   };
   const auto server = StartServer(options, [](Request request, auto exchange) {
     exchange->Reply({.body = std::to_string(request.body.size())});

@@ -112,7 +112,8 @@ Result<Target> ParseTarget(std::string_view target) {
     if (!key) return tl::unexpected(key.error());
     auto value = Decode(pair.substr(std::min(equals + 1, pair.size())), true);
     if (!value) return tl::unexpected(value.error());
-    out.query.insert_or_assign(std::move(*key), std::move(*value));
+    const auto added = out.query.emplace(std::move(*key), std::move(*value));
+    if (!added.second) return BadTarget("gives \"" + added.first->first + "\" twice");
   }
   return out;
 }

@@ -3,11 +3,12 @@
 // Nothing here reads a socket or knows what a path means. A target is decoded once, on arrival:
 // `path` and `query` hold what the sender meant, so "%2F" in a name is a slash like any other.
 // Decoding refuses broken escapes, control characters and NUL, because paths end up in file names
-// and in messages. Of a query key that comes twice the last value counts.
+// and in messages, and query keys that come twice.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -38,7 +39,8 @@ struct Request {
   std::string body{};
   // How it came, set by the server: over a Unix socket with `peer`, or over TCP with `remote`.
   std::optional<Peer> peer{};
-  std::string remote{};  // the other machine's address, "10.0.0.7"
+  std::string remote{};          // the other machine's address, "10.0.0.7"
+  std::shared_ptr<void> held{};  // the room that the body takes, until nobody needs it any more
 
   // The first header of this name, whatever its case; null when there is none.
   const std::string* Find(std::string_view header) const;

@@ -298,7 +298,7 @@ Result<void> HttpServer::Open() {
   return {};
 }
 
-bool HttpServer::Relay(Exchange& exchange, RelayTarget target) {
+std::weak_ptr<WebSocket> HttpServer::Relay(Exchange& exchange, RelayTarget target) {
   return StartRelay(impl_->hall.context, exchange, std::move(target));
 }
 

@@ -44,8 +44,10 @@ class Exchange {
   virtual bool Write(std::string chunk) = 0;
   virtual std::size_t Queued() const = 0;
   virtual void Finish() = 0;
+  virtual void Abort() = 0;  // cuts it, so that the reader knows that the end is missing
   // The peer has closed its side. An answer is sent all the same, if it can be.
   virtual bool gone() const = 0;
+  virtual bool over() const = 0;  // gone, or everything is said
   // Instead of an answer. Null: the request did not ask for a WebSocket, was answered already, or
   // its peer has gone; it is then to be answered as any other.
   virtual std::shared_ptr<WebSocket> Upgrade(WebSocketHandlers handlers) = 0;
@@ -69,7 +71,9 @@ struct ServerOptions {
   std::size_t max_header_bytes = std::size_t{64} << 10;  // 64 KiB is also the most
   std::size_t max_body_bytes = std::size_t{16} << 20;
   // Instead of max_body_bytes, asked before a body is read. On the server's thread.
-  std::function<std::size_t(const std::string& method, const std::string& path)> body_limit;
+  std::function<std::size_t(const Request& head)> body_limit;
+  // Of all requests together that came and are not dropped yet; beyond it larger ones get 503.
+  std::size_t max_bodies_bytes = std::size_t{256} << 20;
   std::size_t max_message_bytes = std::size_t{1} << 20;  // of a WebSocket
   int max_connections = 4096;
   // Of one user, IPv4 address or /64 of IPv6.
@@ -114,9 +118,9 @@ class HttpServer {
   // Joins the exchange's WebSocket and a target: bytes of the target become binary messages,
   // messages become bytes. An empty message from the client ends the target's input; the target's
   // own end closes the WebSocket with 1000, a target that cannot be reached with 1011 and the
-  // reason. Neither side is read faster than the other takes it. False: the request did not ask
-  // for a WebSocket, and is still to be answered.
-  bool Relay(Exchange& exchange, RelayTarget target);
+  // reason. Neither side is read faster than the other takes it. Closing what is returned ends it;
+  // nothing there: the request did not ask for a WebSocket, and is still to be answered.
+  std::weak_ptr<WebSocket> Relay(Exchange& exchange, RelayTarget target);
 
   std::uint16_t port() const { return port_; }          // 0 without a loopback port
   std::uint16_t tcp_port() const { return tcp_port_; }  // 0 without `tcp`

@@ -21,8 +21,9 @@ TEST(ParseTarget, AcceptsTheWholeAddressThatProxiesGet) {
   EXPECT_EQ(ParseTarget("http://host")->path, "/");
 }
 
-TEST(ParseTarget, LastOfEqualKeysCounts) {
-  EXPECT_EQ(ParseTarget("/?a=1&&a=2&")->query.at("a"), "2");
+TEST(ParseTarget, EmptyPairsAreNoneAndAKeyComesOnce) {
+  EXPECT_EQ(ParseTarget("/?a=1&&b=2&")->query.at("b"), "2");
+  EXPECT_FALSE(ParseTarget("/?a=1&a=2"));
 }
 
 TEST(ParseTarget, RefusesWhatCannotBeMeant) {

@@ -199,12 +199,13 @@ void Joint::End() {
 
 }  // namespace
 
-bool StartRelay(asio::io_context& context, Exchange& exchange, RelayTarget target) {
+std::weak_ptr<WebSocket> StartRelay(asio::io_context& context, Exchange& exchange,
+                                    RelayTarget target) {
   const auto joint = std::make_shared<Joint>(context, std::move(target));
   auto socket = exchange.Upgrade(joint->Handlers());
-  if (!socket) return false;
-  asio::post(context, [joint, socket = std::move(socket)] { joint->Begin(socket); });
-  return true;
+  if (!socket) return {};
+  asio::post(context, [joint, socket] { joint->Begin(socket); });
+  return socket;
 }
 
 }  // namespace muster::net

@@ -12,6 +12,7 @@
 namespace muster::net {
 
 // As HttpServer::Relay.
-bool StartRelay(boost::asio::io_context& context, Exchange& exchange, RelayTarget target);
+std::weak_ptr<WebSocket> StartRelay(boost::asio::io_context& context, Exchange& exchange,
+                                    RelayTarget target);
 
 }  // namespace muster::net

@@ -43,7 +43,7 @@ class Relay : public testing::Test {
   void Start(RelayTarget target) {
     target.on_closed = [this] { closed_.set_value(); };
     server_ = StartServer(At(folder_.Path()), [this, target](Request, auto exchange) {
-      EXPECT_TRUE(server_->Relay(*exchange, target));
+      EXPECT_FALSE(server_->Relay(*exchange, target).expired());
     });
   }
   std::unique_ptr<WsClient> Client() { return Connected({.unix_path = folder_.Path()}); }
@@ -135,7 +135,7 @@ TEST_F(Relay, SaysWhyAPortCannotBeReached) {
 
 TEST_F(Relay, IsNoneForARequestThatDidNotAsk) {
   server_ = StartServer(At(folder_.Path()), [this](Request, auto exchange) {
-    EXPECT_FALSE(server_->Relay(*exchange, {.unix_path = "/nowhere"}));
+    EXPECT_TRUE(server_->Relay(*exchange, {.unix_path = "/nowhere"}).expired());
     exchange->Reply({.status = 426});
   });
   EXPECT_EQ(HttpClient({.unix_path = folder_.Path()}).Send({}, kPatienceMs)->status, 426);

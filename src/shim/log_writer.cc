@@ -47,7 +47,7 @@ bool LogWriter::Open() {
   // The folder may belong to the worker's user and the shim to root: what is no plain file there
   // is not written to.
   Handle opened(open(file_.path.c_str(),
-                     O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0640));
+                     O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
   struct stat facts {};
   if (!opened || fstat(opened.get(), &facts) != 0) {
     reason_ = errno;

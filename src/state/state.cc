@@ -333,15 +333,9 @@ const ArrayRecord* State::FindArray(JobNumber array) const {
   return found == arrays_.end() ? nullptr : &found->second;
 }
 
-JobNumber State::Latest(const std::string& name, const std::string& user) const {
+std::span<const JobNumber> State::Named(const std::string& name) const {
   const auto found = by_name_.find(name);
-  if (found == by_name_.end()) return 0;
-  for (auto id = found->second.rbegin(); id != found->second.rend(); ++id) {
-    const auto* array = FindArray(*id);
-    const std::string& owner = array != nullptr ? array->user : jobs_.at(*id).user;
-    if (user.empty() || owner == user) return *id;
-  }
-  return 0;
+  return found == by_name_.end() ? std::span<const JobNumber>() : found->second;
 }
 
 JobNumber State::FindKey(const std::string& user, const std::string& key) const {

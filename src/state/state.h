@@ -41,8 +41,8 @@ class State {
   std::int64_t past_use_ms() const { return past_use_ms_; }
   const JobRecord* Find(JobNumber job) const;
   const ArrayRecord* FindArray(JobNumber array) const;
-  // The latest job of that name and user that is still remembered; 0: none. An empty user: anybody.
-  JobNumber Latest(const std::string& name, const std::string& user) const;
+  // The jobs and arrays of that name that are still remembered, oldest first.
+  std::span<const JobNumber> Named(const std::string& name) const;
   // The job that an earlier request with this key made; 0: none.
   JobNumber FindKey(const std::string& user, const std::string& key) const;
   // The jobs that wait for this job or array to end.

@@ -114,7 +114,7 @@ TEST_F(StateTest, ASnapshotIsTheStateAndFoldingGoesOn) {
   ASSERT_TRUE(copy.has_value()) << copy.error().message;
   EXPECT_EQ(copy->Encode(), state_.Encode());
   EXPECT_EQ(copy->revision(), state_.revision());
-  EXPECT_EQ(copy->Latest("s", "ana"), array);
+  EXPECT_EQ(copy->Named("s").back(), array);
   EXPECT_EQ(copy->ActiveTasks(array), 1);
   EXPECT_EQ(copy->users().at("ana").groups, (std::vector<std::string>{"vision"}));
   EXPECT_EQ(copy->tokens().at("t1").hash, "9f86");

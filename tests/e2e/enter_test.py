@@ -19,10 +19,10 @@ from e2e_test import Case, job
 class Socket:
     """A WebSocket of binary messages, and the frames of docs/contract.md within them."""
 
-    def __init__(self, daemon, path):
+    def __init__(self, daemon, path, headers=None):
         self.link = daemon.connect(timeout=30)
         self.link.request("GET", "/api/v1/" + path, headers={
-            "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+            **(headers or {}), "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
             "Sec-WebSocket-Key": base64.b64encode(os.urandom(16)).decode()})
         self.answer = self.link.getresponse()
         self.status = self.answer.status
@@ -88,6 +88,19 @@ class Enter(Case):
         one = self.daemon.submit(job(script, **more))
         self.daemon.wait(one, ("running",))
         return one
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root's daemon runs jobs of several users")
+    def test_a_terminal_ends_with_the_token_that_opened_it(self):
+        made = self.daemon.call("POST", "tokens", {"name": "t", "user": "games"})  # an account of every Debian
+        headers = {"Authorization": "Bearer " + made["secret"]}
+        link = self.daemon.connect(timeout=30)
+        link.request("POST", "/api/v1/jobs", json.dumps(job("exec sleep 600", terminal=True)), headers)
+        one = json.loads(link.getresponse().read())["jobs"][0]["id"]
+        self.daemon.wait(one, ("running",))
+        terminal = Socket(self.daemon, f"jobs/{one}/attach", headers)
+        self.assertEqual(terminal.status, 101, terminal.body)
+        self.daemon.call("DELETE", "tokens/" + made["id"])
+        self.assertIsNone(terminal.message())
 
     def test_a_terminal_is_attached_typed_into_and_left(self):
         one = self.daemon.submit(dict(job("", terminal=True), command=["/bin/sh", "-i"], env={"PS1": "here> "}))

@@ -1,0 +1,148 @@
+#include "api/submit.h"
+
+#include <map>
+#include <utility>
+
+#include "control/view_parts.h"
+#include "model/job_codec.h"
+#include "model/problems.h"
+#include "model/spec_codec.h"
+
+namespace muster::api {
+
+using model::JobNumber;
+using model::ListNode;
+using model::MapNode;
+using model::NumberNode;
+using model::Put;
+using model::TextNode;
+
+namespace {
+
+Result<std::vector<model::Job>> DecodeJobs(const std::string& body) {
+  auto decoded = model::DecodeSpec(body);
+  if (decoded.problems.HasErrors()) return tl::unexpected(model::ToError(decoded.problems));
+  if (decoded.spec.jobs.empty() || !decoded.spec.queues.empty()) {
+    return Fail(ErrorCode::kInvalid, "this is not a job file",
+                "`muster queue apply` takes queues; a job has a name and a command");
+  }
+  return std::move(decoded.spec.jobs);
+}
+
+// The account that the jobs run as, when the caller may submit all of them.
+Result<control::Caller::Account> MayHave(Controller& control, const Access& access,
+                                         const Call& call, const std::vector<model::Job>& jobs) {
+  auto account = AccountOf(call);
+  if (!account) return account;
+  for (const auto& job : jobs) {
+    if (access.On(job.queue) == control::Role::kNone) {
+      return tl::unexpected(control::NoQueue(control.state().queues(), &access, job.queue));
+    }
+    if (auto may = access.MaySubmit(job.queue); !may) return tl::unexpected(may.error());
+    auto may = access.MayPrioritize(job.queue, job.priority);
+    if (!may) return tl::unexpected(may.error());
+  }
+  return account;
+}
+
+// For the trail: one for each queue, so that its admins can read it.
+std::vector<Trace> TracesOf(const std::vector<model::Job>& jobs,
+                            const std::vector<JobNumber>& numbers) {
+  struct OfQueue {
+    std::size_t first = 0, last = 0;
+    std::int64_t count = 0;
+  };
+  std::map<std::string, OfQueue> queues;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    auto& of = queues[jobs[i].queue];
+    if (of.count++ == 0) of.first = i;
+    of.last = i;
+  }
+  std::vector<Trace> traces;
+  for (const auto& [queue, of] : queues) {
+    std::string object = "job " + std::to_string(numbers[of.first]);
+    if (of.count > 1) object += " to " + std::to_string(numbers[of.last]);
+    DocNode after = MapNode();
+    Put(after, "jobs", NumberNode(of.count));
+    control::MaskEnv(Put(after, "first", model::JobToNode(jobs[of.first])));
+    traces.push_back({std::move(object), queue, "", model::WriteJson(after)});
+  }
+  return traces;
+}
+
+}  // namespace
+
+void SubmitJobs(Desk& desk, const Call& call) {
+  auto jobs = DecodeJobs(call.request->body);
+  if (!jobs) return ReplyError(*call.exchange, jobs.error());
+  const auto* key = call.request->Find("Idempotency-Key");
+  desk.Change(call, 201,
+              [call, jobs = std::move(*jobs), key = key == nullptr ? "" : *key](
+                  Controller& control, const Access& access) -> Result<Changed> {
+                const auto account = MayHave(control, access, call, jobs);
+                if (!account) return tl::unexpected(account.error());
+                std::vector<control::Submission> submissions;
+                submissions.reserve(jobs.size());
+                for (std::size_t i = 0; i < jobs.size(); ++i) {
+                  control::Submission one;
+                  one.spec = jobs[i];
+                  one.user = access.caller().user;
+                  one.uid = account->uid;
+                  one.gid = account->gid;
+                  one.held = call.Flag("held");
+                  one.dry_run = call.dry_run();
+                  one.access = &access;
+                  if (!key.empty()) one.key = key + "#" + std::to_string(i);
+                  submissions.push_back(std::move(one));
+                }
+                const auto first_new = control.state().next_job();
+                auto made = control.SubmitAll(std::move(submissions));
+                if (!made) return tl::unexpected(made.error());
+                DocNode list = ListNode();
+                for (std::size_t i = 0; i < jobs.size(); ++i) {
+                  DocNode one = MapNode();
+                  Put(one, "id", TextNode(std::to_string((*made)[i])));
+                  Put(one, "name", TextNode(jobs[i].name));
+                  Put(one, "queue", TextNode(jobs[i].queue));
+                  if (const auto& range = jobs[i].array) {
+                    Put(one, "tasks", NumberNode(range->last - range->first + 1));
+                  }
+                  list.children.push_back(std::move(one));
+                }
+                DocNode node = MapNode();
+                Put(node, "jobs", std::move(list));
+                // A request that is repeated changes nothing.
+                if (made->back() < first_new) return Changed{std::move(node), {}};
+                return Changed{std::move(node), TracesOf(jobs, *made)};
+              });
+}
+
+// The state is copied on the controller's thread and tried out on another: a large cluster takes a
+// moment, and nobody should wait for a question.
+void PlanJob(Desk& desk, Planner& planner, const Call& call) {
+  auto jobs = DecodeJobs(call.request->body);
+  if (!jobs) return ReplyError(*call.exchange, jobs.error());
+  if (jobs->size() != 1 || jobs->front().array) {
+    return ReplyError(*call.exchange, {ErrorCode::kInvalid, "a plan is for one job",
+                                       "submit several with --dry-run to check them"});
+  }
+  desk.Begin(call,
+             [call, &planner, jobs = std::move(*jobs)](Controller& control,
+                                                       const Access& access) -> Result<void> {
+               auto account = MayHave(control, access, call, jobs);
+               if (!account) return tl::unexpected(account.error());
+               control::Submission submission;
+               submission.spec = jobs.front();
+               submission.user = access.caller().user;
+               submission.access = &access;
+               submission.dry_run = true;
+               if (auto sound = control.Submit(submission); !sound) {
+                 return tl::unexpected(sound.error());
+               }
+               return planner.Ask(
+                   [&] { return std::make_unique<control::Trial>(control, jobs.front(), access); },
+                   call.exchange);
+             });
+}
+
+}  // namespace muster::api
