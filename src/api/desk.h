@@ -25,7 +25,8 @@ using control::Controller;
 using model::DocNode;
 
 struct Answer {
-  Answer(DocNode shown) : node(std::move(shown)) {}
+  // Most answers are a document and nothing else.
+  Answer(DocNode shown) : node(std::move(shown)) {}  // NOLINT(google-explicit-constructor)
   Answer(DocNode shown, const std::string& etag) : node(std::move(shown)) {
     headers.push_back({"ETag", etag});
   }

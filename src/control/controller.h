@@ -50,8 +50,10 @@ struct Settings {
 
 // Who asks, and whether it is only to be found out what would become of it.
 struct By {
+  // NOLINTBEGIN(google-explicit-constructor): a name alone is a `By`
   By(std::string user, bool only_check = false) : who(std::move(user)), dry_run(only_check) {}
   By(const char* user) : who(user) {}
+  // NOLINTEND(google-explicit-constructor)
   std::string who;
   bool dry_run = false;
 };
