@@ -3,6 +3,7 @@
 include(GNUInstallDirs)
 set(muster_libexec libexec/muster)
 set(muster_files "${CMAKE_BINARY_DIR}/package")
+set(MUSTER_CONTACT "The Muster authors <muster@localhost>" CACHE STRING "Who maintains the packages that are built here")
 
 # Written by the programs themselves, so that they cannot be out of date.
 set(muster_generated
@@ -17,7 +18,6 @@ add_custom_command(OUTPUT ${muster_generated}
   VERBATIM)
 add_custom_target(muster_package_files DEPENDS ${muster_generated})
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
-  set_target_properties(muster_package_files PROPERTIES EXCLUDE_FROM_ALL FALSE)
   add_custom_target(muster_package_files_all ALL DEPENDS muster_package_files)
 endif()
 
@@ -47,12 +47,13 @@ install(FILES "${muster_files}/musterd.8.gz" DESTINATION share/man/man8)
 install(DIRECTORY docs/ DESTINATION share/doc/muster FILES_MATCHING PATTERN "*.md")
 install(FILES packaging/debian/copyright CHANGELOG.md src/api/openapi.yaml "${muster_files}/changelog.gz"
   DESTINATION share/doc/muster)
+install(FILES packaging/debian/lintian DESTINATION share/lintian/overrides RENAME muster)
 install(DIRECTORY examples/ DESTINATION share/doc/muster/examples)
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME muster)
 set(CPACK_PACKAGE_VENDOR "Muster")
-set(CPACK_PACKAGE_CONTACT "The Muster authors <muster@localhost>")
+set(CPACK_PACKAGE_CONTACT "${MUSTER_CONTACT}")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_SET_DESTDIR ON)  # some of it lies outside of the prefix
 set(CPACK_INSTALL_PREFIX /usr)
@@ -60,15 +61,17 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
   OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
-set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "Muster schedules jobs on the GPUs of an organisation: fair shares by queue, gangs, elastic
- sizes, shares of a GPU, topology, and a reason for every decision. This package holds the daemon
- musterd, the process it starts around each worker, and the command muster.")
+set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "Muster schedules jobs on the GPUs of an organisation: fair shares by queue,
+gangs, elastic sizes, shares of a GPU, topology, and a reason for every
+decision. This package holds the daemon musterd, the process that it starts
+around each worker, and the command muster.")
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION admin)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "init-system-helpers (>= 1.54)")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "podman, libpq5, bash-completion, jupyter-notebook")
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
+set(CPACK_THREADS 0)
 set(muster_debian "${PROJECT_SOURCE_DIR}/packaging/debian")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA
   "${muster_debian}/postinst;${muster_debian}/prerm;${muster_debian}/postrm;${muster_debian}/conffiles")

@@ -22,6 +22,7 @@ using Parser = http::request_parser<http::string_body>;
 
 constexpr std::size_t kMostAheadBytes = std::size_t{64}
                                         << 10;  // of requests behind the present one
+constexpr std::size_t kSmallBodyBytes = std::size_t{64} << 10;
 constexpr std::size_t kMostDrainedBytes = std::size_t{64} << 20;
 constexpr std::size_t kFlushBytes = std::size_t{1} << 20;  // then it is another connection's turn
 constexpr int kDrainShare = 4;                             // of the idle timeout
@@ -171,6 +172,7 @@ std::size_t Connection::Parse(std::string_view data) {
     }
     if (arriving_->head_checked) {
       arriving_->body_bytes += taken;
+      if (!HoldBody()) break;
     } else if (parser.is_header_done()) {
       CheckHead();
       if (!arriving_) break;
@@ -236,6 +238,26 @@ bool Connection::TooFast() {
   return false;
 }
 
+// Large bodies share a bounded part of memory. Who sends one slowly keeps other large ones out, at
+// most half of them, and no small one.
+bool Connection::HoldBody() {
+  const auto bytes = arriving_->body_bytes;
+  const auto more = (bytes > kSmallBodyBytes ? bytes - kSmallBodyBytes : 0) - held_;
+  held_ += more;
+  hall_.large_bytes += more;
+  const auto of_peer = hall_.peers.Hold(caller_.key, more);
+  const auto most = hall_.options.max_large_bytes;
+  if (hall_.large_bytes <= most && of_peer <= most / 2) return true;
+  Refuse(503, "too many large requests at once, try again later", {{"Retry-After", "5"}});
+  return false;
+}
+
+void Connection::DropBody() {
+  hall_.large_bytes -= held_;
+  hall_.peers.Drop(caller_.key, held_);
+  held_ = 0;
+}
+
 void Connection::Dispatch() {
   auto message = arriving_->parser.release();
   Request request = std::move(arriving_->request);
@@ -259,6 +281,7 @@ void Connection::Dispatch() {
 
 void Connection::Refuse(int status, std::string_view why, std::vector<Header> headers) {
   arriving_.reset();
+  DropBody();
   last_ = true;
   output_ += Frame({.status = status,
                     .content_type = "text/plain",
@@ -317,6 +340,7 @@ void Connection::AfterAnswer(Outbox::End end) {
   if (end == Outbox::End::kAborted) return Close();
   if (end == Outbox::End::kUpgraded) return Upgrade();
   outbox_.reset();
+  DropBody();
   since_ms_ = hall_.NowMs();
   if (end == Outbox::End::kClose) {
     last_ = true;
@@ -364,6 +388,7 @@ void Connection::Close() {
     outbox_.reset();
   }
   TellClosed();
+  DropBody();
   if (!caller_.key.empty()) hall_.peers.Leave(caller_.key);
   error_code ignored;
   socket_.close(ignored);

@@ -137,6 +137,32 @@ TEST(Hostile, BodyLimitIsDecidedByMethodAndPathBeforeTheBodyIsInvited) {
   EXPECT_TRUE(raw.ReadUntil("\r\n\r\n").starts_with("HTTP/1.1 413 "));
 }
 
+TEST(Hostile, LargeBodiesShareABoundedPartOfMemory) {
+  const SocketFolder folder;
+  auto options = At(folder.Path());
+  options.max_large_bytes = std::size_t{2} << 20;
+  const auto server = StartServer(options, Echo);
+  HttpClient client({.unix_path = folder.Path()});
+  const auto status = [&](std::size_t size) {
+    return client
+        .Send({.method = "POST", .path = "/", .body = std::string(size, 'b')}, kPatienceMs)
+        ->status;
+  };
+  {
+    auto slow = RawUnix(folder.Path());
+    slow.Send("POST / HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n" + std::string(700'000, 'a'));
+    slow.Send(std::string(100'000, 'a'));
+    auto greedy = RawUnix(folder.Path());
+    greedy.Send("POST / HTTP/1.1\r\nContent-Length: 900000\r\n\r\n" + std::string(800'000, 'a'));
+    EXPECT_TRUE(greedy.ReadUntil("\r\n\r\n").starts_with("HTTP/1.1 503 "));
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(status(std::size_t{64} << 10), 200);
+  }
+  // What was refused, answered or cut off is given back, once that is noticed.
+  for (int i = 0; i < 10'000 && status(900'000) == 503; ++i) {
+  }
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(status(900'000), 200) << i;
+}
+
 TEST(Hostile, HeaderBombsAreRefused) {
   const SocketFolder folder;
   const auto server = StartServer(At(folder.Path()), Echo);
