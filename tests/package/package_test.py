@@ -2,19 +2,24 @@
 """package_test.py BUILD: the Debian package, built and taken through its life in a scratch Debian: installed, started by its
 unit's own line, upgraded under a running job, removed, purged; nothing is left. And the same tree as a container image.
 """
+import http.client
 import json
 import os
 import pathlib
 import re
+import resource
 import shutil
+import socket
+import ssl
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
-from scratch import Scratch
+from scratch import Scratch, base_root
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = None
@@ -119,6 +124,79 @@ class Package(unittest.TestCase):
         unit.write_text(re.sub(r"^Documentation=.*\n", "", text, flags=re.M))
         got = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True)
         self.assertEqual([line for line in got.stderr.split("\n") if "musterd.service" in line], [])
+
+
+
+class Image(unittest.TestCase):
+    """The Containerfile, built over a base image made from the scratch root, because no registry can be asked here."""
+
+    def setUp(self):
+        if os.geteuid() != 0 or shutil.which("podman") is None:
+            self.skipTest("needs root and podman")
+        self.box = pathlib.Path(tempfile.mkdtemp(prefix="muster-image-"))
+        self.addCleanup(shutil.rmtree, self.box, ignore_errors=True)
+        base = base_root(pathlib.Path(BUILD) / "scratch")
+        if base == pathlib.Path("/"):
+            self.skipTest("no minimal Debian to build upon")
+        files = min(resource.getrlimit(resource.RLIMIT_NOFILE)[1], 1048576)
+        # crun refuses a machine with both versions of cgroups mounted; it needs none of them here.
+        runtime = self.box / "crun"
+        runtime.write_text("#!/bin/sh\n[ -d /sys/fs/cgroup/unified ] || exec /usr/bin/crun \"$@\"\n"
+                           "exec unshare --mount --propagation private sh -c "
+                           "'umount /sys/fs/cgroup/unified && exec /usr/bin/crun \"$@\"' sh \"$@\"\n")
+        runtime.chmod(0o755)
+        (self.box / "containers.conf").write_text(
+            f'[containers]\ndefault_ulimits = ["nofile={files}:{files}", "nproc=1000:1000"]\n'
+            f'[engine]\nruntime = "crun"\n[engine.runtimes]\ncrun = ["{runtime}"]\n')
+        (self.box / "storage.conf").write_text(
+            f'[storage]\ndriver = "overlay"\ngraphroot = "{self.box}/root"\nrunroot = "{self.box}/run"\n')
+        tar = subprocess.Popen(["tar", "-C", base, "--exclude=./var/cache/apt/archives/*.deb", "-cf", "-", "."], stdout=subprocess.PIPE)
+        made = self.podman("import", "--quiet", "-", "localhost/muster-base:12", stdin=tar.stdout)
+        tar.stdout.close()
+        if tar.wait() != 0 or made.returncode != 0:
+            self.skipTest(f"podman cannot import an image here: {made.stderr}")
+
+    def podman(self, *words, **options):
+        env = dict(os.environ, CONTAINERS_CONF=str(self.box / "containers.conf"), CONTAINERS_STORAGE_CONF=str(self.box / "storage.conf"))
+        return subprocess.run(["podman", *map(str, words)], capture_output=True, text=True, timeout=300, env=env, **options)
+
+    def test_it_is_built_and_serves_with_tls_and_runs_a_job(self):
+        context = self.box / "context"
+        (context / "packages").mkdir(parents=True)
+        shutil.copy(package(), context / "packages")
+        built = self.podman("build", "--isolation", "chroot", "--pull=never", "--build-arg", "BASE=localhost/muster-base:12", "-f",
+                            ROOT / "packaging/Containerfile", "-t", "localhost/muster:test", context)
+        self.assertEqual(built.returncode, 0, built.stdout[-1000:] + built.stderr[-1000:])
+        tls = self.box / "tls"
+        tls.mkdir()
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                        "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", tls / "key.pem", "-out",
+                        tls / "chain.pem"], check=True, capture_output=True)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        started = self.podman("run", "-d", "--name", "muster", "--cgroups", "disabled", "--network", "host", "-v", f"{tls}:/etc/muster/tls:ro",
+                              "localhost/muster:test", "--listen", f"127.0.0.1:{port}", "--tls-cert", "/etc/muster/tls/chain.pem",
+                              "--tls-key", "/etc/muster/tls/key.pem", "--virtual-gpus", "4")
+        self.addCleanup(self.podman, "rm", "-f", "-t", "5", "muster")
+        if started.returncode != 0:
+            self.skipTest(f"podman cannot run a container here: {started.stderr}")
+        trust = ssl.create_default_context(cafile=tls / "chain.pem")
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                link = http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=trust)
+                link.request("GET", "/api/v1/jobs")
+                self.assertEqual(link.getresponse().status, 401)
+                link.close()
+                break
+            except ConnectionRefusedError:
+                self.assertLess(time.monotonic(), deadline, self.podman("logs", "muster").stderr)
+                time.sleep(0.1)
+        ran = self.podman("exec", "muster", "muster", "run", "--gpus", "1", "--", "echo", "hello")
+        self.assertEqual((ran.returncode, ran.stdout), (0, "hello\n"), ran.stderr)
+        self.assertEqual(self.podman("stop", "-t", "20", "muster").returncode, 0)
+        self.assertIn("stopping", self.podman("logs", "muster").stderr)
 
 
 if __name__ == "__main__":
