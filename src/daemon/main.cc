@@ -19,6 +19,8 @@
 #include "base/files.h"
 #include "control/controller.h"
 #include "control/service.h"
+#include "daemon/backup.h"
+#include "daemon/notify.h"
 #include "model/fields.h"
 #include "model/spec_codec.h"
 #include "model/vocabulary.h"
@@ -46,6 +48,7 @@ struct Options {
   std::string tls_certificate;
   std::string tls_key;
   std::vector<std::string> host_names;
+  std::string backup;
   std::int64_t virtual_gpus = 0;
   std::int64_t ready_fd = -1;
 };
@@ -207,6 +210,17 @@ int Repair(const Options& options) {
   return 0;
 }
 
+int Backup(const Options& options) {
+  if (!options.store.empty()) {
+    return Refuse({ErrorCode::kUsage, "backup is for the SQLite journal in --state",
+                   "back up PostgreSQL with pg_dump"});
+  }
+  const auto size = muster::daemon::BackupSqlite(options.state + "/journal.db", options.backup);
+  if (!size) return Refuse(size.error());
+  Say("wrote " + options.backup + ", " + std::to_string(*size) + " bytes");
+  return 0;
+}
+
 // "ADDRESS:PORT", "[::1]:PORT" or a port of this machine alone.
 Result<void> ReadListen(const Options& options, muster::net::ServerOptions& listen) {
   listen.host_names = options.host_names;
@@ -234,14 +248,35 @@ Result<void> ReadListen(const Options& options, muster::net::ServerOptions& list
   return {};
 }
 
-// Until it is told to end; a hang-up means that the certificate is to be read again.
-void WaitForEnd(const sigset_t& wanted, muster::net::HttpServer& server, bool tls) {
-  for (int number = 0;;) {
-    ::sigwait(&wanted, &number);
-    if (number != SIGHUP) return;
-    if (!tls) continue;
-    const auto reloaded = server.ReloadTls();
-    Say(reloaded ? "the certificate was read again" : Describe(reloaded.error()));
+// A signal; 0 when none came within `wait_ms`, which is for ever when it is 0.
+int NextSignal(const sigset_t& wanted, std::int64_t wait_ms) {
+  int number = 0;
+  if (wait_ms == 0) return ::sigwait(&wanted, &number) == 0 ? number : 0;
+  const timespec wait{wait_ms / 1000, wait_ms % 1000 * 1'000'000};
+  number = ::sigtimedwait(&wanted, nullptr, &wait);
+  return number > 0 ? number : 0;
+}
+
+// Until it is told to end; a hang-up means that the certificate is to be read again. The sign of
+// life comes from the thread that owns the state: when that hangs, so does everything.
+void WaitForEnd(const sigset_t& wanted, muster::net::HttpServer& server, bool tls,
+                muster::control::Service& service, const muster::daemon::ServiceManager& manager) {
+  const auto every_ms = muster::daemon::WatchdogMs(std::getenv("WATCHDOG_USEC"),
+                                                   std::getenv("WATCHDOG_PID"), ::getpid()) /
+                        2;
+  while (true) {
+    const int number = NextSignal(wanted, every_ms);
+    if (number == SIGTERM || number == SIGINT) return;
+    if (number == SIGHUP) {
+      manager.Tell("RELOADING=1");
+      if (tls) {
+        const auto reloaded = server.ReloadTls();
+        Say(reloaded ? "the certificate was read again" : Describe(reloaded.error()));
+      }
+      manager.Tell("READY=1");
+    } else if (every_ms > 0) {
+      service.Read([&manager](auto&) { manager.Tell("WATCHDOG=1"); });
+    }
   }
 }
 
@@ -258,6 +293,8 @@ sigset_t TakeSignals() {
 
 int Serve(const Options& options) {
   const sigset_t wanted = TakeSignals();
+  const char* told = std::getenv("NOTIFY_SOCKET");
+  const muster::daemon::ServiceManager manager(told == nullptr ? "" : told);
   auto config = ReadConfig(options);
   if (!config) return Refuse(config.error());
   auto store = OpenStore(options);
@@ -313,7 +350,9 @@ int Serve(const Options& options) {
     if (::write(ready, "\n", 1) != 1) Say("whoever waits for the start has gone");
     ::close(ready);
   }
-  WaitForEnd(wanted, **server, listen.tls.has_value());
+  manager.Tell("READY=1");
+  WaitForEnd(wanted, **server, listen.tls.has_value(), service, manager);
+  manager.Tell("STOPPING=1");
   Say("stopping; jobs that run go on");
   service.Stop();  // its work may still use the server
   server->reset();
@@ -345,11 +384,15 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 64));
   app.add_option("--ready-fd", options.ready_fd, "written to once requests are served")->group("");
   CLI::App* repair = app.add_subcommand("repair", "Keep the intact part of a damaged journal");
+  CLI::App* backup = app.add_subcommand(
+      "backup", "Copy the journal in --state to FILE, also while a daemon writes it");
+  backup->add_option("FILE", options.backup, "a file that does not exist yet")->required();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   FillDefaults(options);
-  return repair->parsed() ? Repair(options) : Serve(options);
+  if (repair->parsed()) return Repair(options);
+  return backup->parsed() ? Backup(options) : Serve(options);
 }

@@ -124,6 +124,10 @@ void MapReader::Finish() {
   const std::vector<std::string_view> sorted(known.begin(), known.end());
   for (const auto& child : node_.children) {
     if (node_.kind != DocKind::kMap || known.contains(child.key)) continue;
+    if (problems_.Full()) {
+      problems_.Error(child.key_mark, {});
+      continue;
+    }
     auto message = "unknown key " + Quoted(child.key);
     const auto near = Nearest(child.key, sorted);
     if (!near.empty()) message += "; did you mean " + Quoted(near) + "?";

@@ -37,7 +37,7 @@ std::size_t Distance(std::string_view a, std::string_view b) {
 
 void Problems::Add(Problem problem) {
   if (problem.severity == Severity::kError) ++errors_;
-  if (items_.size() >= kMost) {
+  if (Full()) {
     ++left_off_;
     return;
   }

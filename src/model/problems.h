@@ -44,6 +44,8 @@ class Problems {
 
   bool HasErrors() const { return errors_ > 0; }
   std::size_t Errors() const { return errors_; }
+  // Further ones are only counted, so that their texts need not be made.
+  bool Full() const { return items_.size() >= kMost; }
 
   // In the order of the file, each once; a last entry says so when some were left off.
   std::vector<Problem> Sorted() const;

@@ -54,7 +54,10 @@ DecodedSpec DecodeSpec(std::string_view text) {
   const DocNode* topology = nullptr;
   for (const auto& document : documents) {
     if (const auto* list = JobsOf(document)) {
-      for (const auto& job : list->children) out.spec.jobs.push_back(JobFromNode(job, problems));
+      for (const auto& job : list->children) {
+        if (problems.Full() && problems.HasErrors()) break;  // who reads it has enough to do
+        out.spec.jobs.push_back(JobFromNode(job, problems));
+      }
       if (list->children.empty()) problems.Error(list->mark, "the list has no jobs");
       continue;
     }

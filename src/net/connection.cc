@@ -3,7 +3,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <atomic>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/beast/http/parser.hpp>
@@ -23,10 +22,10 @@ using Parser = http::request_parser<http::string_body>;
 
 constexpr std::size_t kMostAheadBytes = std::size_t{64}
                                         << 10;  // of requests behind the present one
+constexpr std::size_t kSmallBodyBytes = std::size_t{64} << 10;
 constexpr std::size_t kMostDrainedBytes = std::size_t{64} << 20;
 constexpr std::size_t kFlushBytes = std::size_t{1} << 20;  // then it is another connection's turn
 constexpr int kDrainShare = 4;                             // of the idle timeout
-constexpr std::size_t kSmallBodyBytes = std::size_t{64} << 10;  // always has room
 constexpr char kClientHello = 0x16;
 
 int StatusFor(error_code error) {
@@ -34,23 +33,6 @@ int StatusFor(error_code error) {
   if (error == http::error::header_limit || error == http::error::buffer_overflow) return 431;
   return 400;
 }
-
-// A body's part in what all bodies take.
-class Room {
- public:
-  explicit Room(std::shared_ptr<std::atomic<std::size_t>> total) : total_(std::move(total)) {}
-  ~Room() { *total_ -= bytes_; }
-  Room(const Room&) = delete;
-  Room& operator=(const Room&) = delete;
-  void Grow(std::size_t bytes) {
-    bytes_ += bytes;
-    *total_ += bytes;
-  }
-
- private:
-  std::shared_ptr<std::atomic<std::size_t>> total_;
-  std::size_t bytes_ = 0;
-};
 
 }  // namespace
 
@@ -60,7 +42,6 @@ struct Connection::Arriving {
   bool head_checked = false;
   std::optional<Response> refusal{};  // instead of the handler's answer
   std::size_t body_bytes = 0;         // as they came, with the marks between chunks
-  std::shared_ptr<Room> room{};
 };
 
 Connection::Connection(Hall& hall, std::uint64_t id, Descriptor socket, Caller caller,
@@ -191,12 +172,7 @@ std::size_t Connection::Parse(std::string_view data) {
     }
     if (arriving_->head_checked) {
       arriving_->body_bytes += taken;
-      arriving_->room->Grow(taken);
-      if (arriving_->body_bytes > kSmallBodyBytes &&
-          *hall_.bodies > hall_.options.max_bodies_bytes) {
-        Refuse(503, "too many large requests at once, try again later", {{"Retry-After", "1"}});
-        break;
-      }
+      if (!HoldBody()) break;
     } else if (parser.is_header_done()) {
       CheckHead();
       if (!arriving_) break;
@@ -238,7 +214,6 @@ void Connection::CheckHead() {
   parser.body_limit(most);
   parser.eager(true);
   arriving_->head_checked = true;
-  arriving_->room = std::make_shared<Room>(hall_.bodies);
   since_ms_ = hall_.NowMs();
   if (!parser.is_done() && request.Find("Expect") != nullptr) {
     output_ += "HTTP/1.1 100 Continue\r\n\r\n";
@@ -263,10 +238,29 @@ bool Connection::TooFast() {
   return false;
 }
 
+// Large bodies share a bounded part of memory. Who sends one slowly keeps other large ones out, at
+// most half of them, and no small one.
+bool Connection::HoldBody() {
+  const auto bytes = arriving_->body_bytes;
+  const auto more = (bytes > kSmallBodyBytes ? bytes - kSmallBodyBytes : 0) - held_;
+  held_ += more;
+  hall_.large_bytes += more;
+  const auto of_peer = hall_.peers.Hold(caller_.key, more);
+  const auto most = hall_.options.max_large_bytes;
+  if (hall_.large_bytes <= most && of_peer <= most / 2) return true;
+  Refuse(503, "too many large requests at once, try again later", {{"Retry-After", "5"}});
+  return false;
+}
+
+void Connection::DropBody() {
+  hall_.large_bytes -= held_;
+  hall_.peers.Drop(caller_.key, held_);
+  held_ = 0;
+}
+
 void Connection::Dispatch() {
   auto message = arriving_->parser.release();
   Request request = std::move(arriving_->request);
-  request.held = std::move(arriving_->room);
   const auto refusal = std::move(arriving_->refusal);
   arriving_.reset();
   request.body = std::move(message.body());
@@ -287,6 +281,7 @@ void Connection::Dispatch() {
 
 void Connection::Refuse(int status, std::string_view why, std::vector<Header> headers) {
   arriving_.reset();
+  DropBody();
   last_ = true;
   output_ += Frame({.status = status,
                     .content_type = "text/plain",
@@ -345,6 +340,7 @@ void Connection::AfterAnswer(Outbox::End end) {
   if (end == Outbox::End::kAborted) return Close();
   if (end == Outbox::End::kUpgraded) return Upgrade();
   outbox_.reset();
+  DropBody();
   since_ms_ = hall_.NowMs();
   if (end == Outbox::End::kClose) {
     last_ = true;
@@ -392,6 +388,7 @@ void Connection::Close() {
     outbox_.reset();
   }
   TellClosed();
+  DropBody();
   if (!caller_.key.empty()) hall_.peers.Leave(caller_.key);
   error_code ignored;
   socket_.close(ignored);

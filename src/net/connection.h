@@ -5,7 +5,6 @@
 // waiting connection and spares the compiler the composed operations.
 #pragma once
 
-#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/basic_stream_descriptor.hpp>
 #include <cstddef>
@@ -40,8 +39,7 @@ struct Hall {
   SystemClock clock;
   std::string scratch = std::string(std::size_t{64} << 10, '\0');
   Peers peers;
-  // Bytes of bodies; shared with requests that outlive the server.
-  std::shared_ptr<std::atomic<std::size_t>> bodies = std::make_shared<std::atomic<std::size_t>>(0);
+  std::size_t large_bytes = 0;  // of bodies, beyond what each may have without asking
   std::uint64_t last_id = 0;
   std::unordered_map<std::uint64_t, std::shared_ptr<Connection>> connections;
 
@@ -81,6 +79,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::size_t Parse(std::string_view data);
   void CheckHead();
   bool TooFast();
+  bool HoldBody();
+  void DropBody();
   void Dispatch();
   void Upgrade();
   void ReadFrames(std::string_view fresh);
@@ -109,6 +109,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string output_;
   std::size_t written_ = 0;  // of output_
   std::size_t drained_ = 0;
+  std::size_t held_ = 0;   // of hall_.large_bytes
   std::int64_t since_ms_;  // the last step forward
   bool awaits_input_ = false;
   bool awaits_output_ = false;

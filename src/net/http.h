@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,8 +38,7 @@ struct Request {
   std::string body{};
   // How it came, set by the server: over a Unix socket with `peer`, or over TCP with `remote`.
   std::optional<Peer> peer{};
-  std::string remote{};          // the other machine's address, "10.0.0.7"
-  std::shared_ptr<void> held{};  // the room that the body takes, until nobody needs it any more
+  std::string remote{};  // the other machine's address, "10.0.0.7"
 
   // The first header of this name, whatever its case; null when there is none.
   const std::string* Find(std::string_view header) const;

@@ -72,8 +72,9 @@ struct ServerOptions {
   std::size_t max_body_bytes = std::size_t{16} << 20;
   // Instead of max_body_bytes, asked before a body is read. On the server's thread.
   std::function<std::size_t(const Request& head)> body_limit;
-  // Of all requests together that came and are not dropped yet; beyond it larger ones get 503.
-  std::size_t max_bodies_bytes = std::size_t{256} << 20;
+  // Of all bodies that are arriving or being answered, beyond 64 KiB of each; a peer has at most
+  // half.
+  std::size_t max_large_bytes = std::size_t{256} << 20;
   std::size_t max_message_bytes = std::size_t{1} << 20;  // of a WebSocket
   int max_connections = 4096;
   // Of one user, IPv4 address or /64 of IPv6.

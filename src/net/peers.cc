@@ -58,6 +58,15 @@ std::int64_t Peers::Ask(const std::string& key, const RateLimit& rate, std::int6
   return 0;
 }
 
+std::size_t Peers::Hold(const std::string& key, std::size_t bytes) {
+  const auto found = known_.find(key);
+  return found == known_.end() ? 0 : found->second.held_bytes += bytes;
+}
+
+void Peers::Drop(const std::string& key, std::size_t bytes) {
+  if (const auto found = known_.find(key); found != known_.end()) found->second.held_bytes -= bytes;
+}
+
 void Peers::Sweep(std::int64_t now_ms) {
   for (auto entry = known_.begin(); entry != known_.end();) {
     Refill(entry->second, now_ms);

@@ -34,6 +34,10 @@ class Peers {
   // 0: it may ask, and that was counted. Otherwise the milliseconds until it may.
   std::int64_t Ask(const std::string& key, const RateLimit& rate, std::int64_t now_ms);
 
+  // Bytes that are held for a peer with a connection; returns how many those are now.
+  std::size_t Hold(const std::string& key, std::size_t bytes);
+  void Drop(const std::string& key, std::size_t bytes);
+
   // Forgets those of whom nothing needs to be known.
   void Sweep(std::int64_t now_ms);
   std::size_t size() const { return known_.size(); }
@@ -41,6 +45,7 @@ class Peers {
  private:
   struct Known {
     int connections = 0;
+    std::size_t held_bytes = 0;
     std::int64_t used = 0;  // of the bucket, a request is kRequest
     std::int64_t per_ms = 0;
     std::int64_t at_ms = 0;

@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+"""docs-api.py [--check]: writes docs/api.md from src/api/openapi.yaml; --check only says whether it is current."""
+import json
+import pathlib
+import re
+import sys
+
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src/api/openapi.yaml"
+PAGE = ROOT / "docs/api.md"
+METHODS = ("get", "post", "put", "patch", "delete")
+ROLES = {"none": "anybody who can reach the daemon", "viewer": "`viewer`", "user": "`user`", "queue-admin": "`queue-admin`",
+         "admin": "`admin`"}
+
+HEAD = """# The API
+
+<!-- Written by scripts/docs-api.py from src/api/openapi.yaml; change that, then run it. -->
+
+{description}
+The source of this page is [the OpenAPI document](../src/api/openapi.yaml), which the daemon serves at
+`/api/v1/openapi.json`. Who has which role is in [security](security.md).
+
+## Conventions
+
+The examples use the Unix socket. Over the network they read `curl --cacert CA.pem -H "Authorization: Bearer $TOKEN"
+https://HOST:7400/api/v1/...`.
+
+**Revision.** One counter for everything that happens. A list answers with the `revision` it is of; `GET /events?since=`
+with that number goes on behind it, so to list and then to watch has no gap.
+
+**Watch.** `GET /events?watch=1` is a stream of server-sent events: `id` is the revision, `event` the kind, `data` the event
+as JSON. A reader that was cut off goes on with the header `Last-Event-ID`. Revisions that are no longer kept are answered
+with 410: list again, then watch.
+
+**Pages.** A list that is longer than `limit` answers with `next`; give it as `cursor`. No object that is there all the time
+is skipped or repeated. `fields=id,status.phase` leaves out the rest.
+
+**Filter and sort.** `filter=phase=running,gpus>=4,labels.team=vision`: conditions with commas between, all of which must hold,
+with `=`, `!=`, `>=`, `<=`, `>`, `<` and `~` (contains). `sort=-priority`: a minus sign for the largest first.
+
+**`dry_run=1`** checks everything, the right to do it included, and changes nothing.
+
+**`Idempotency-Key`** on a submission: when an answer was lost, send the same request with the same key again. The answer is
+the jobs made the first time.
+
+**`ETag` and `If-Match`.** An edit with the ETag that was read is refused with 412 when somebody else was quicker.
+
+**Errors** are problem documents (`application/problem+json`):
+
+```json
+{{"title": "queue \\"vison\\" does not exist", "status": 422, "code": "invalid", "hint": "nearest name: vision", "path": "queue"}}
+```
+
+{problem}
+
+| status | when |
+|---|---|
+| 400 | an unknown parameter, or one that is no such value |
+| 401 | no token, or one that is wrong, has expired or was revoked |
+| 403 | the role is not enough |
+| 404 | it does not exist, or the caller may not see it |
+| 405 | there is no such method here; `Allow` says which there are |
+| 409 | not with the present state: a job that has ended cannot be resumed |
+| 412 | `If-Match` is of an older state |
+| 413 | the body is longer than the call takes |
+| 422 | the body is wrong; every mistake is named |
+| 429 | too many requests; `Retry-After` says when to come back |
+| 503 | the store cannot be written; nothing was changed |
+
+## Calls
+
+"""
+
+
+def follow(document, node):
+    while isinstance(node, dict) and "$ref" in node:
+        at = document
+        for word in node["$ref"].lstrip("#/").split("/"):
+            at = at[word]
+        node = at
+    return node
+
+
+def one_line(text):
+    return " ".join((text or "").split())
+
+
+def cell(text):
+    return one_line(text).replace("|", "\\|")
+
+
+def kind(document, schema):
+    """A schema in a few words."""
+    if "$ref" in schema:
+        name = schema["$ref"].split("/")[-1]
+        target = follow(document, schema)
+        if target.get("type") in ("object", None):
+            calls = {operation["operationId"].lower() for item in document["paths"].values() for operation in item.values()
+                     if isinstance(operation, dict)}
+            return f"[{name}](#{name.lower()}{'-1' if name.lower() in calls else ''})"  # the second heading of that name
+        if "enum" in target:
+            return "one of " + ", ".join(f"`{value}`" for value in target["enum"])
+        return {"Time": "time", "Revision": "whole number", "Amount": 'number or "unlimited"'}.get(name, str(target.get("type")))
+    if "enum" in schema:
+        return "one of " + ", ".join(f"`{value}`" for value in schema["enum"])
+    types = schema.get("type", "any value")
+    types = types if isinstance(types, list) else [types]
+    words = {"integer": "whole number", "boolean": "true or false", "string": "text"}
+    text = " or ".join(words.get(one, one) for one in types)
+    if types == ["array"]:
+        items = schema.get("items", {})
+        text = "list of objects" if items.get("type") == "object" and "$ref" not in items else "list of " + kind(document, items)
+    if types == ["object"] and isinstance(schema.get("additionalProperties"), dict):
+        text = "map to " + kind(document, schema["additionalProperties"])
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None and high is not None:
+        text += f", {low} to {high}"
+    elif low is not None:
+        text += f", from {low}"
+    if "default" in schema:
+        text += f", default `{schema['default']}`"
+    if "maxLength" in schema:
+        text += f", at most {schema['maxLength']} characters"
+    return text
+
+
+def keys(document, schema, depth=0):
+    """Rows of a table of the object's keys; objects without a name of their own are shown inside."""
+    rows = []
+    for name, value in schema.get("properties", {}).items():
+        need = "" if name in schema.get("required", []) else ", may be absent"
+        about = cell(value.get("description") or ("" if "$ref" not in value else follow(document, value).get("description")))
+        rows.append(f"| {'&nbsp;&nbsp;' * depth}`{name}` | {kind(document, value)}{need} | {about} |")
+        inner = value.get("items", {}) if value.get("type") == "array" else value
+        if "$ref" not in inner and inner.get("properties"):
+            rows += keys(document, inner, depth + 1)
+    return rows
+
+
+def table(document, schema):
+    rows = keys(document, schema)
+    return ["| key | value | |", "|---|---|---|", *rows, ""] if rows else []
+
+
+def example(method, path, operation, parameters):
+    names = {"job": "17", "node": "local-0", "queue": "vision/detection", "user": "ana", "token": "k3v9"}
+    path = re.sub(r"\{(\w+)\}", lambda found: names[found.group(1)], path)
+    given = {"min": "2", "max": "8", "value": "75", "port": "8888", "command": "%5B%22nvidia-smi%22%5D"}
+    query = "&".join(f"{one['name']}={given[one['name']]}" for one in parameters if one.get("required") and one["in"] == "query")
+    url = f"http://localhost/api/v1{path}" + (f"?{query}" if query else "")
+    words = ["curl", "--unix-socket /run/muster/musterd.sock"]
+    if method != "get":
+        words.append(f"-X {method.upper()}")
+    body = operation.get("requestBody")
+    if body and "application/yaml" in body["content"]:
+        words.append("--data-binary @" + ("job.yaml" if "job" in operation["operationId"].lower() else "queues.yaml"))
+    elif body:
+        values = {"editJob": {"priority": "high"}, "putUser": {"role": "viewer"}, "createToken": {"name": "laptop", "expires": "30d"}}
+        words.append("-d '" + json.dumps(values[operation["operationId"]]) + "'")
+    if operation["responses"].get("101"):
+        words[1:1] = ["--http1.1 -H 'Connection: Upgrade' -H 'Upgrade: websocket' -H 'Sec-WebSocket-Version: 13' "
+                      "-H 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=='"]
+    return " ".join(words) + f" '{url}'"
+
+
+def errors(method, parameters, operation):
+    """Those that this call can have beside the ones of every call."""
+    found = []
+    if any(one["in"] == "path" for one in parameters):
+        found.append("404")
+    if operation.get("requestBody"):
+        found += ["413", "422"]
+    if method != "get":
+        found.append("409")
+    if any(one["name"] == "If-Match" for one in parameters):
+        found.append("412")
+    if "410" in one_line(operation.get("description")):
+        found.append("410")
+    return sorted(found)
+
+
+def call(document, method, path, item, operation):
+    parameters = [follow(document, one) for one in item.get("parameters", []) + operation.get("parameters", [])]
+    out = [f"### {operation['operationId']}", "", f"`{method.upper()} {path}`: {one_line(operation['summary'])}.", ""]
+    if operation.get("description"):
+        out += [operation["description"].strip(), ""]
+    out += [f"Role: {ROLES[operation['x-role']]}.", ""]
+    if parameters:
+        out += ["| parameter | in | value | |", "|---|---|---|---|"]
+        for one in parameters:
+            must = ", required" if one.get("required") and one["in"] != "path" else ""
+            out.append(f"| `{one['name']}` | {one['in']} | {kind(document, one['schema'])}{must} | {cell(one.get('description'))} |")
+        out.append("")
+    body = operation.get("requestBody")
+    if body:
+        kinds = list(body["content"])
+        most = operation.get("x-max-body", 1 << 20) >> 20
+        out += [f"Body: {' or '.join(f'`{name}`' for name in kinds)}, at most {most} MiB"
+                + (" ([files](files.md))." if "application/yaml" in kinds else ":"), ""]
+        out += table(document, follow(document, body["content"][kinds[-1]].get("schema", {})))
+    out += ["| status | answer |", "|---|---|"]
+    own = []
+    for status, response in operation["responses"].items():
+        if status == "default":
+            continue
+        response = follow(document, response)
+        shown = []
+        for name, content in response.get("content", {}).items():
+            schema = content.get("schema", {})
+            shown.append(kind(document, schema) if "$ref" in schema else f"`{name}`")
+            if "$ref" not in schema:
+                own = table(document, schema)
+        headers = "".join(f"; header `{name}`" for name in response.get("headers", {}))
+        out.append(f"| {status} | {cell(response['description'])}" + (f": {', '.join(shown)}" if shown else "") + headers + " |")
+    refused = errors(method, parameters, operation)
+    if refused:
+        out.append(f"| {', '.join(refused)} | [Problem](#problem) |")
+    out += ["", *own, "```sh", example(method, path, operation, parameters), "```", ""]
+    return out
+
+
+def page():
+    document = yaml.safe_load(SOURCE.read_text())
+    schemas = document["components"]["schemas"]
+    problem = "\n".join(table(document, schemas["Problem"])).strip()
+    out = [HEAD.format(description=document["info"]["description"], problem=problem).rstrip(), ""]
+    calls = [(method, path, item, item[method]) for path, item in document["paths"].items() for method in METHODS if method in item]
+    out += ["| call | | role |", "|---|---|---|"]
+    for method, path, _, operation in calls:
+        name = operation["operationId"]
+        out.append(f"| [`{method.upper()} {path}`](#{name.lower()}) | {cell(operation['summary'])} | {operation['x-role']} |")
+    out.append("")
+    for one in calls:
+        out += call(document, *one)
+    out += ["## Objects", ""]
+    for name, schema in schemas.items():
+        if schema.get("type") == "object":
+            out += [f"### {name}", ""]
+            out += [one_line(schema["description"]) + ".", ""] if schema.get("description") else []
+            out += table(document, schema)
+        elif "$ref" in schema:
+            out += [f"### {name}", "", f"The same as {kind(document, schema)}.", ""]
+    return "\n".join(out).rstrip() + "\n"
+
+
+def main():
+    text = page()
+    if sys.argv[1:] == ["--check"]:
+        if not PAGE.exists() or PAGE.read_text() != text:
+            sys.exit("docs/api.md is not what src/api/openapi.yaml says: run scripts/docs-api.py and commit it")
+        return
+    if sys.argv[1:]:
+        sys.exit(__doc__)
+    PAGE.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
