@@ -1,4 +1,6 @@
 // What people ask for: each command is checked as a whole before anything is changed.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/check.h"
@@ -62,7 +64,8 @@ Result<JobNumber> Controller::ByBeginning(const std::string& word, const Search&
     if (names.size() > kNamesShown) {
       list += " and " + std::to_string(names.size() - kNamesShown) + " more";
     }
-    return Fail(ErrorCode::kConflict, "\"" + word + "\" is the beginning of several jobs: " + list,
+    return Fail(ErrorCode::kConflict,
+                fmt::format("\"{}\" is the beginning of several jobs: {}", word, list),
                 "write more of the name, or the number");
   }
   return 0;

@@ -22,7 +22,6 @@ using model::Put;
 using model::StopWhy;
 using model::TextNode;
 using state::JobRecord;
-using state::Phase;
 using state::WorkerPhase;
 
 namespace {
