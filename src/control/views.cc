@@ -8,6 +8,7 @@
 
 #include "base/units.h"
 #include "contract/records.h"
+#include "control/idle.h"
 #include "control/view_parts.h"
 #include "model/job_codec.h"
 #include "model/vocabulary.h"
@@ -82,7 +83,7 @@ DocNode ReportView(const contract::Report& report) {
 }
 
 DocNode WorkerView(Controller& control, const JobRecord& job, std::uint32_t w,
-                   const std::vector<int>& roles) {
+                   const std::vector<int>& roles, Secrets shown) {
   const auto& worker = job.workers[w];
   DocNode node = MapNode();
   Put(node, "worker", NumberNode(w));
@@ -102,6 +103,14 @@ DocNode WorkerView(Controller& control, const JobRecord& job, std::uint32_t w,
   if (auto* pool = worker.Holds() ? control.PoolOf(worker.node) : nullptr) {
     const auto report = pool->ReportOf({job.id, w, worker.launch});
     if (report && report->at_ms > 0) Put(node, "report", ReportView(*report));
+    const auto notebook =
+        shown == Secrets::kShown ? pool->NotebookOf({job.id, w, worker.launch}) : std::nullopt;
+    if (notebook) {
+      DocNode one = MapNode();
+      Put(one, "port", NumberNode(notebook->port));
+      Put(one, "token", TextNode(notebook->token));
+      Put(node, "notebook", std::move(one));
+    }
   }
   return node;
 }
@@ -199,6 +208,10 @@ DocNode JobView(Controller& control, const JobRecord& job, bool detail, Secrets 
   if (job.ending || job.Holds()) {
     if (OnMarked(control, job, "virtual")) Put(status, "virtual", BoolNode(true));
     if (OnMarked(control, job, "simulated")) Put(status, "simulated", BoolNode(true));
+    if (!job.ending && job.idle_until_ms > 0) {
+      Put(status, "idle_until", TimeNode(job.idle_until_ms));
+      Put(status, "reasons", model::TextListNode({IdleText(job, now)}));
+    }
   } else {
     PutPoolMarks(control, status);
     if (auto note = NoteText(control, job); !note.empty()) {
@@ -207,7 +220,7 @@ DocNode JobView(Controller& control, const JobRecord& job, bool detail, Secrets 
   }
   if (detail) {
     DocNode preemptions = ListNode();
-    Put(status, "workers", WorkersView(control, job));
+    Put(status, "workers", WorkersView(control, job, shown));
     for (const auto& one : job.preemptions) {
       preemptions.children.push_back(PreemptionView(control.state(), one));
     }
@@ -221,11 +234,11 @@ DocNode JobView(Controller& control, const JobRecord& job, bool detail, Secrets 
   return node;
 }
 
-DocNode WorkersView(Controller& control, const JobRecord& job) {
+DocNode WorkersView(Controller& control, const JobRecord& job, Secrets shown) {
   DocNode list = ListNode();
   const auto roles = WorkerRoles(*job.spec);
   for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
-    list.children.push_back(WorkerView(control, job, w, roles));
+    list.children.push_back(WorkerView(control, job, w, roles, shown));
   }
   return list;
 }

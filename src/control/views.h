@@ -17,12 +17,13 @@ namespace muster::control {
 
 using model::DocNode;
 
-// Values of `env` are for those who may act on the job.
+// Values of `env`, and the token of a notebook, are for those who may act on the job.
 enum class Secrets : std::uint8_t { kHidden, kShown };
 DocNode JobView(Controller& control, const state::JobRecord& job, bool detail,
                 Secrets shown = Secrets::kHidden);
 DocNode ArrayView(const state::State& state, const state::ArrayRecord& array);
-DocNode WorkersView(Controller& control, const state::JobRecord& job);
+DocNode WorkersView(Controller& control, const state::JobRecord& job,
+                    Secrets shown = Secrets::kHidden);
 // Why a job is in the phase it is in, and what would change it.
 DocNode WhyView(Controller& control, const state::JobRecord& job);
 DocNode NodeView(Controller& control, const state::NodeRecord& record);

@@ -1,6 +1,7 @@
 #include "control/views.h"
 
 #include "base/units.h"
+#include "control/idle.h"
 #include "control/view_parts.h"
 #include "engine/explain.h"
 #include "model/vocabulary.h"
@@ -129,6 +130,7 @@ DocNode WhyView(Controller& control, const JobRecord& job) {
     sentence = "it has ended: " + EndText(job);
   } else if (phase == Phase::kRunning || phase == Phase::kStarting) {
     sentence = RunningText(control, job, node);
+    if (job.idle_until_ms > 0) sentence += "; " + IdleText(job, control.NowMs());
   } else {
     sentence = BarText(control, job);
     if (sentence.empty()) {
