@@ -185,6 +185,7 @@ class Top {
         }
         break;
       case keys::kEscape:
+        if (pane_ == Pane::kNone) model_.Filter("");
         Open(Pane::kNone);
         break;
       case keys::kCtrlL:

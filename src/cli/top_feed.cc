@@ -55,7 +55,8 @@ Result<void> LookAtNodes(client::Client& client, TopLook& look) {
   if (!answer) return tl::unexpected(answer.error());
   std::map<std::string, TopGpus> types;
   bool mixed = false;
-  for (const auto& node : Json::parse(*answer).at("nodes")) {
+  const auto all = Json::parse(*answer);
+  for (const auto& node : all.at("nodes")) {
     ++look.nodes;
     look.nodes_ready += node.value("state", "") == "ready" ? 1 : 0;
     const auto gpus = node.value("gpus", Json::object());
@@ -72,7 +73,8 @@ Result<void> LookAtNodes(client::Client& client, TopLook& look) {
     const auto each = client.Get("gpus");
     if (!each) return tl::unexpected(each.error());
     for (auto& [type, one] : types) one.held = 0;
-    for (const auto& gpu : Json::parse(*each).at("gpus")) {
+    const auto list = Json::parse(*each);
+    for (const auto& gpu : list.at("gpus")) {
       const auto type = gpu.value("type", "");
       const bool held = !gpu.value("jobs", Json::array()).empty() || gpu.value("others", 0) > 0;
       types[type.empty() ? "gpu" : type].held += held ? 1 : 0;

@@ -16,13 +16,13 @@ constexpr std::size_t kMostTypes = 4;
 constexpr std::array<const char*, 12> kHelp = {
     "arrows, j k      move; PgUp PgDn, Home End, g G: further",
     "s, r             sort by the next column; backwards",
-    "/                filter by name, user, queue, phase or number; Enter keeps, Esc drops it",
+    "/                filter by name, user, queue or phase; Enter keeps it, Esc drops it",
     "w, Enter         why the selected job is in the phase it is in",
     "l                its output, as it comes; again: its standard error",
     "c                cancel it (asks)",
     "e                hide or show those that have ended",
     "[ ]              scroll the pane",
-    "Esc              close the pane",
+    "Esc              close the pane; drop the filter",
     "Ctrl-L           draw everything again",
     "?                this help",
     "q, Ctrl-C        quit; jobs go on"};

@@ -159,6 +159,12 @@ DocNode ConditionsView(const JobRecord& job) {
   return list;
 }
 
+void PutIdle(const JobRecord& job, std::int64_t now_ms, DocNode& status) {
+  if (job.ending || job.idle_until_ms == 0) return;
+  Put(status, "idle_until", TimeNode(job.idle_until_ms));
+  Put(status, "reasons", model::TextListNode({IdleText(job, now_ms)}));
+}
+
 }  // namespace
 
 DocNode JobView(Controller& control, const JobRecord& job, bool detail, Secrets shown) {
@@ -208,10 +214,7 @@ DocNode JobView(Controller& control, const JobRecord& job, bool detail, Secrets 
   if (job.ending || job.Holds()) {
     if (OnMarked(control, job, "virtual")) Put(status, "virtual", BoolNode(true));
     if (OnMarked(control, job, "simulated")) Put(status, "simulated", BoolNode(true));
-    if (!job.ending && job.idle_until_ms > 0) {
-      Put(status, "idle_until", TimeNode(job.idle_until_ms));
-      Put(status, "reasons", model::TextListNode({IdleText(job, now)}));
-    }
+    PutIdle(job, now, status);
   } else {
     PutPoolMarks(control, status);
     if (auto note = NoteText(control, job); !note.empty()) {

@@ -17,7 +17,9 @@ constexpr const char* kScript = R"sh(
 PATH="$PATH:$HOME/.local/bin"; export PATH
 for server in jupyter-lab jupyter-notebook jupyter-server; do
   command -v "$server" >/dev/null 2>&1 || continue
-  set -- "$server" --ip=127.0.0.1 --port="$1" --port-retries=0 --no-browser
+  echo "$server on 127.0.0.1:$1 of this node; \`muster port-forward\` opens it" >&2
+  # Not each request: its address holds the token.
+  set -- "$server" --ip=127.0.0.1 --port="$1" --port-retries=0 --no-browser --log-level=WARN
   [ "$(id -u)" != 0 ] || set -- "$@" --allow-root
   exec "$@"
 done
