@@ -16,7 +16,7 @@ constexpr std::size_t kMostTypes = 4;
 constexpr std::array<const char*, 12> kHelp = {
     "arrows, j k      move; PgUp PgDn, Home End, g G: further",
     "s, r             sort by the next column; backwards",
-    "/                filter by name, user, queue or phase; Enter keeps it, Esc drops it",
+    "/                filter by name, user, queue or phase; Enter keeps, Esc drops it",
     "w, Enter         why the selected job is in the phase it is in",
     "l                its output, as it comes; again: its standard error",
     "c                cancel it (asks)",

@@ -18,7 +18,7 @@ TEST(IdleText, SaysHowLongIsLeftAndWhatSavesTheJob) {
   job.idle_until_ms = 61'500;
   EXPECT_EQ(
       IdleText(job, 1'000),
-      "job 7 is idle: released in 61s unless it uses a processor or a GPU, or a key is typed");
+      "job 7 is idle: released in 1m1s unless it uses a processor or a GPU, or a key is typed");
 }
 
 }  // namespace

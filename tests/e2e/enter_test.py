@@ -358,7 +358,7 @@ class Unused(Enter):
         self.assertIn("job-idle", kinds)
 
     def test_a_queue_may_set_the_limit_for_build_work(self):
-        self.daemon.call("POST", "queues", {"queues": [{"name": "short", "kinds": {"build": {"idle": "4s"}}}]})
+        self.daemon.call("POST", "queues", {"queues": [{"name": "short", "quota": {"gpus": 1}, "kinds": {"build": {"idle": "4s"}}}]})
         one = self.daemon.submit(dict(job("sleep 600", queue="short"), kind="build"))
         self.assertIn("idle", self.daemon.wait(one)["status"]["termination"]["reason"])
 
