@@ -91,7 +91,7 @@ void AttachJob(Desk& desk, const Call& call) {
   Join(desk, call, [screen = ScreenOf(call)](const Place& place) -> Result<net::RelayTarget> {
     auto door = place.pool->Attach(place.key, screen);
     if (!door) return tl::unexpected(door.error());
-    return net::RelayTarget{door->socket, 0, door->request, {}};
+    return net::RelayTarget{.unix_path = door->socket, .first_bytes = door->request};
   });
 }
 
@@ -103,15 +103,17 @@ void ExecJob(Desk& desk, const Call& call) {
         screen = ScreenOf(call)](const Place& place) -> Result<net::RelayTarget> {
          auto door = place.pool->Exec(place.key, command, terminal, screen);
          if (!door) return tl::unexpected(door.error());
-         return net::RelayTarget{door->socket, 0, door->request, {}};
+         return net::RelayTarget{.unix_path = door->socket, .first_bytes = door->request};
        });
 }
 
 void ForwardPort(Desk& desk, const Call& call) {
   const auto port = static_cast<std::uint16_t>(call.Number("port", 0));
   Join(desk, call, [port](const Place& place) -> Result<net::RelayTarget> {
-    if (auto may = place.pool->ListensOn(place.key, port); !may) return tl::unexpected(may.error());
-    return net::RelayTarget{"", port, "", {}};
+    const auto by = place.pool->ListensOn(place.key, port);
+    if (!by) return tl::unexpected(by.error());
+    return net::RelayTarget{.loopback_port = port,
+                            .loopback_v6 = *by == pools::Pool::Loopback::kV6};
   });
 }
 

@@ -292,7 +292,7 @@ void ListWorkers(Desk& desk, const Call& call) {
     auto job = RecordOf(control, access, call.Path("job"));
     if (!job) return tl::unexpected(job.error());
     DocNode node = MapNode();
-    Put(node, "workers", control::WorkersView(control, *job));
+    Put(node, "workers", control::WorkersView(control, access, *job));
     return node;
   });
 }

@@ -240,6 +240,7 @@ DaemonCommands::DaemonCommands(CLI::App& app, int& status, const std::string& ve
   AddExamples(app);
   AddQueueVerbs(w.verbs, queue);
   AddEnterVerbs(w.verbs);
+  AddTopVerb(w.verbs);
   AddLookVerbs(w.verbs);
   AddPeopleVerbs(w.verbs);
   AddContextVerbs(w.verbs);

@@ -209,25 +209,9 @@ Result<model::SpecFile> SpecOf(const RunOptions& options) {
 
 }  // namespace
 
-namespace {
-
-// Waits for its place, saying what for, and then joins the two terminals.
-int RunInTerminal(Session& session, const std::string& id) {
-  std::cerr << "job " << id << " waits for its place; Ctrl-C leaves it waiting\n";
-  WaitOptions wait;
-  wait.jobs = {id};
-  wait.until = "running";
-  wait.alone = true;
-  if (const int status = Wait(session, wait); status != 0) return status;
-  return Attach(session, id, 0);
-}
-
-}  // namespace
-
 int Run(Session& session, const RunOptions& asked) {
   RunOptions options = asked;
-  const bool at_terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
-  options.terminal |= options.kind == "build" && at_terminal && !options.detach;
+  options.terminal |= options.kind == "build" && AtTerminal() && !options.detach;
   const auto spec = SpecOf(options);
   if (!spec) return Refuse(spec.error());
   Accepted accepted = Accepted::array();
@@ -237,20 +221,8 @@ int Run(Session& session, const RunOptions& asked) {
     return sent != 0 ? sent : shown;
   }
   const auto id = accepted.at(0).at("id").get<std::string>();
-  if (options.terminal) return RunInTerminal(session, id);
-  std::cerr << "job " << id << "; Ctrl-C leaves it running\n";
-  // Standard output is the job object's where one is asked for.
-  auto& out = session.for_people() ? std::cout : std::cerr;
-  const auto followed = FollowBoth(session, id, out, std::cerr);
-  if (!followed) {
-    const int status = Refuse(followed.error());
-    if (followed.error().code != ErrorCode::kNotFound)
-      return status;  // else: it just has no output
-  }
-  WaitOptions wait;
-  wait.jobs = {id};
-  wait.alone = true;
-  return Wait(session, wait);
+  return Attend(session, id,
+                options.terminal && AtTerminal() ? Joined::kTerminal : Joined::kOutput);
 }
 
 }  // namespace muster::cli

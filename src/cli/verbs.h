@@ -50,6 +50,7 @@ class Verbs {
 };
 
 // The verbs, by subject; what they need must outlive the parsing.
+void AddTopVerb(Verbs& verbs);
 void AddEnterVerbs(Verbs& verbs);  // attach, exec, shell, port-forward
 void AddLookVerbs(Verbs& verbs);   // plan, pools, whoami, usage, decisions, version
 void AddQueueVerbs(Verbs& verbs, CLI::App* queue);  // show, edit, delete

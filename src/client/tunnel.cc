@@ -23,6 +23,8 @@ namespace {
 using contract::FrameKind;
 
 constexpr std::size_t kMostWaiting = std::size_t{256} << 10;
+constexpr int kFarewellMs = 1'000;  // for what was typed last to get there
+constexpr int kNormalClose = 1000;  // of a WebSocket
 
 // Every key goes to the program, which has a terminal of its own to make sense of it.
 class RawTerminal {
@@ -112,17 +114,12 @@ class Player {
       if (!done) return tl::unexpected(done.error());
       if (*done) return played_;
       std::vector<pollfd> polled{{socket_.fd(), socket_.events(), 0}, {window.fd(), POLLIN, 0}};
-      if (options_.input && socket_.Queued() < kMostWaiting) {
-        polled.push_back({STDIN_FILENO, POLLIN, 0});
-      }
+      if (input_ && socket_.Queued() < kMostWaiting) polled.push_back({STDIN_FILENO, POLLIN, 0});
       ::poll(polled.data(), polled.size(), -1);
       if (polled[1].revents != 0 && window.Take() && options_.terminal) {
         Send(FrameKind::kWindow, contract::EncodeWindow(WindowNow()));
       }
-      if (polled.size() > 2 && polled[2].revents != 0 && !TakeInput()) {
-        played_.detached = true;
-        return played_;
-      }
+      if (polled.size() > 2 && polled[2].revents != 0 && !TakeInput()) return Leave();
     }
   }
 
@@ -131,20 +128,36 @@ class Player {
     socket_.Send(contract::EncodeFrame(kind, payload));
   }
 
-  // False: the key to leave was pressed.
+  // False: it is to be left.
   bool TakeInput() {
     std::array<char, 8192> block{};
     const auto size = ::read(STDIN_FILENO, block.data(), block.size());
-    if (size < 0) return true;
-    if (size == 0) {
-      Send(FrameKind::kEnd, "");
-      options_.input = false;
-      return true;
-    }
+    if (size < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+    if (size <= 0) return InputEnded();
     const std::string_view typed(block.data(), static_cast<std::size_t>(size));
     const auto key = options_.terminal ? typed.find(kDetachKey) : std::string_view::npos;
     Send(FrameKind::kData, typed.substr(0, key));
     return key == std::string_view::npos;
+  }
+
+  bool InputEnded() {
+    input_ = false;
+    // A terminal of ours that ends has been closed: nobody is there any more.
+    played_.input_ended = options_.terminal || options_.at_input_end == AtInputEnd::kLeave;
+    if (played_.input_ended) return false;
+    if (options_.at_input_end == AtInputEnd::kTell) Send(FrameKind::kEnd, "");
+    return true;
+  }
+
+  // What was typed before must arrive, so the other side is waited for, but not for long.
+  Played Leave() {
+    socket_.Close(kNormalClose, "");
+    while (true) {
+      const auto done = TakeMessages();
+      if (!done || *done || !socket_.Wait(kFarewellMs)) break;
+    }
+    if (!known_) played_.detached = true;
+    return played_;
   }
 
   // True: it is over.
@@ -200,6 +213,7 @@ class Player {
   PlayOptions options_;
   contract::FrameReader frames_;
   Played played_;
+  bool input_ = true;   // what is typed here goes there
   bool known_ = false;  // how it ended
 };
 
@@ -215,6 +229,12 @@ Result<Played> Play(Client& client, const std::string& path, Client::Query query
   auto socket = client.Open(path, query);
   if (!socket) return tl::unexpected(socket.error());
   return Player(**socket, options).Run();
+}
+
+Result<void> Knock(Client& client, const std::string& path, const Client::Query& query) {
+  auto there = client.Open(path, query);
+  if (!there) return tl::unexpected(there.error());
+  return {};
 }
 
 Result<void> Carry(Client& client, const std::string& path, const Client::Query& query,

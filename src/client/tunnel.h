@@ -2,10 +2,11 @@
 //
 // Play() joins a terminal, or the three streams, to a program of the worker; Carry() joins one
 // local connection to a port of it. One thread, one poll. Nothing is read from one side while the
-// other does not take it. A terminal is put back as it was, however it ends.
+// other does not take it. A terminal is put back as it was, however it ends; one that is gone is
+// left.
 #pragma once
 
-#include <optional>
+#include <cstdint>
 #include <string>
 
 #include "base/result.h"
@@ -14,14 +15,22 @@
 namespace muster::client {
 
 struct Played {
-  bool detached = false;  // by the key; the program goes on
-  int exit_code = -1;     // -1: ended by `signal`
+  bool detached = false;     // the program goes on
+  bool input_ended = false;  // and that is why; else the key was pressed
+  int exit_code = -1;        // -1: ended by `signal`
   int signal = 0;
+};
+
+// What the end of our own input means.
+enum class AtInputEnd : std::uint8_t {
+  kTell,   // the program's input ends too
+  kStay,   // nothing more is sent, the program is watched until it ends
+  kLeave,  // the program is left running
 };
 
 struct PlayOptions {
   bool terminal = false;  // the program has one, and so have we
-  bool input = true;      // what is typed here goes there
+  AtInputEnd at_input_end = AtInputEnd::kTell;
 };
 
 // Ctrl-], as in telnet: shells and editors leave it alone.
@@ -29,6 +38,9 @@ inline constexpr char kDetachKey = 0x1d;
 
 Result<Played> Play(Client& client, const std::string& path, Client::Query query,
                     const PlayOptions& options);
+
+// Whether Carry() would get through now; carries nothing.
+Result<void> Knock(Client& client, const std::string& path, const Client::Query& query);
 
 // Until either side has closed; `socket` is a connected stream and is closed at the end.
 Result<void> Carry(Client& client, const std::string& path, const Client::Query& query, int socket);

@@ -19,7 +19,7 @@
 namespace muster::contract {
 namespace {
 
-constexpr std::array<std::string_view, 4> kKinds = {"stop", "kill", "signal", "message"};
+constexpr std::array<std::string_view, 5> kKinds = {"stop", "kill", "signal", "message", "show"};
 
 void CheckMessage(Fields& fields, std::string& message) {
   if (fields.failed()) return;
@@ -40,6 +40,7 @@ std::string Encode(const Tell& tell) {
   if (tell.kind == Tell::Kind::kStop) out["grace_ms"] = tell.grace_ms;
   if (tell.kind == Tell::Kind::kSignal) out["signal"] = tell.signal;
   if (tell.kind == Tell::Kind::kMessage) out["message"] = tell.message;
+  if (tell.kind == Tell::Kind::kShow) out["text"] = tell.text;
   return Dump(out);
 }
 
@@ -63,6 +64,8 @@ Result<Tell> DecodeTell(std::string_view text) {
     } else if (tell.kind == Tell::Kind::kMessage) {
       fields.Need("message", tell.message);
       CheckMessage(fields, tell.message);
+    } else if (tell.kind == Tell::Kind::kShow) {
+      fields.Need("text", tell.text);
     }
   });
   if (error) return tl::unexpected(*std::move(error));

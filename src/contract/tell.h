@@ -18,12 +18,13 @@ inline constexpr std::size_t kLargestTell = std::size_t{128}
                                             << 10;  // fits a socket's default buffer
 
 struct Tell {
-  enum class Kind { kStop, kKill, kSignal, kMessage };
+  enum class Kind { kStop, kKill, kSignal, kMessage, kShow };
 
   Kind kind = Kind::kStop;
   std::int64_t grace_ms = -1;  // kStop; -1: the order's
   std::string signal;          // kSignal: "SIGUSR2", to the worker's process group
   std::string message;         // kMessage: one JSON object, handed to the worker as one line
+  std::string text{};          // kShow: a line for whoever sits at the worker, and for its log
 
   friend bool operator==(const Tell&, const Tell&) = default;
 };

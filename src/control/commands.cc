@@ -211,10 +211,15 @@ Result<std::vector<Follows>> Controller::Check(const Submission& submission,
                 "use kind: train or kind: build");
   }
   if (!spec.job_template.empty()) {
-    return Fail(ErrorCode::kInvalid, "template: " + spec.job_template + " is not available yet",
-                "give the command itself: `command: [jupyter, lab, --no-browser]`");
-  }
-  if (spec.command.empty()) {
+    if (spec.job_template != "jupyter") {
+      return Fail(ErrorCode::kInvalid, "there is no template \"" + spec.job_template + "\"",
+                  "`jupyter` is one; else give the command itself");
+    }
+    if (!spec.command.empty() || spec.framework != model::Framework::kNone) {
+      return Fail(ErrorCode::kInvalid, "template: jupyter brings its own command",
+                  "leave `command` and `framework` out, or the template");
+    }
+  } else if (spec.command.empty()) {
     return Fail(ErrorCode::kInvalid, "the job has no command",
                 "add `command: [python3, train.py]`");
   }

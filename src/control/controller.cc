@@ -1,6 +1,8 @@
 // The round: what is new, the engine, the journal, the effects; and recovery.
 #include "control/controller.h"
 
+#include "control/idle.h"
+
 #include <algorithm>
 
 #include "base/check.h"
@@ -293,6 +295,11 @@ void Controller::Release() {
         break;
       case Effect::Kind::kCheckpoint:
         pool->AskCheckpoint(effect.key, state_.Find(effect.key.job)->spec->checkpoint.signal);
+        break;
+      case Effect::Kind::kWarnIdle:
+        if (const auto* job = state_.Find(effect.key.job); job != nullptr && !job->ending) {
+          pool->Show(effect.key, IdleText(*job, NowMs()));
+        }
         break;
     }
   }

@@ -140,7 +140,7 @@ class Controller {
  private:
   using StopWhy = model::StopWhy;
   struct Effect {
-    enum class Kind : std::uint8_t { kStart, kStop, kKill, kForget, kCheckpoint };
+    enum class Kind : std::uint8_t { kStart, kStop, kKill, kForget, kCheckpoint, kWarnIdle };
     Kind kind;
     pools::LaunchKey key;
     std::string node;  // empty: whichever pool knows it
@@ -172,6 +172,7 @@ class Controller {
   void CheckDue();
   void CheckJob(JobNumber job);
   void CheckIdle(const state::JobRecord& job);
+  std::int64_t IdleLimitMs(const state::JobRecord& job) const;
   void Arm(std::int64_t at_ms, JobNumber job);
   void FoldUse();
   pools::Launch LaunchOf(const pools::LaunchKey& key) const;

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "control/controller.h"
+#include "control/idle.h"
 
 namespace muster::control {
 
@@ -15,6 +16,8 @@ using state::WorkerPhase;
 namespace {
 
 constexpr std::int64_t kIdleUnknownMs = 5'000;
+constexpr std::int64_t kIdleLookMs = 500;          // at the soonest
+constexpr std::int64_t kIdleWarnedLookMs = 5'000;  // at the latest: the warning is taken back soon
 
 model::ExitFacts Done() {
   model::ExitFacts exit;
@@ -314,7 +317,8 @@ void Controller::CheckJob(JobNumber id) {
   CheckIdle(*job);
 }
 
-void Controller::CheckIdle(const JobRecord& job) {
+// The shorter of what the job says and what its queue says for jobs of its kind; 0: for ever.
+std::int64_t Controller::IdleLimitMs(const JobRecord& job) const {
   std::int64_t limit = job.spec->limits.idle_ms;
   for (const auto& queue : state_.queues()) {
     if (queue.name != job.spec->queue) continue;
@@ -323,6 +327,11 @@ void Controller::CheckIdle(const JobRecord& job) {
       limit = limit > 0 ? std::min(limit, rule->second.idle_ms) : rule->second.idle_ms;
     }
   }
+  return limit;
+}
+
+void Controller::CheckIdle(const JobRecord& job) {
+  const auto limit = IdleLimitMs(job);
   if (limit <= 0 || job.stopping != StopWhy::kNone || job.Count(WorkerPhase::kRunning) == 0) return;
   std::int64_t least = INT64_MAX;  // of the worker that was used last
   for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
@@ -333,8 +342,26 @@ void Controller::CheckIdle(const JobRecord& job) {
     if (idle < 0) return Arm(NowMs() + kIdleUnknownMs, job.id);  // not known: not taken for idle
     least = std::min(least, idle);
   }
-  if (least >= limit) return StopJob(job.id, StopWhy::kIdleLimit, "");
-  Arm(NowMs() + std::max<std::int64_t>(500, limit - least), job.id);
+  const auto now = NowMs();
+  const auto warned_from = limit - IdleWarningMs(limit);
+  if (least < warned_from) {
+    if (job.idle_until_ms != 0) Emit(model::JobIdle{job.id, least, 0});
+    return Arm(now + std::max(kIdleLookMs, warned_from - least), job.id);
+  }
+  if (job.idle_until_ms == 0) {
+    Emit(model::JobIdle{job.id, least, now + IdleWarningMs(limit)});
+    for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
+      const auto& worker = job.workers[w];
+      if (worker.phase != WorkerPhase::kRunning) continue;
+      effects_.push_back({Effect::Kind::kWarnIdle, {job.id, w, worker.launch}, worker.node});
+    }
+  }
+  // Never without a warning first, whatever was known before it.
+  const auto& after = *state_.Find(job.id);
+  if (after.idle_until_ms <= now && least >= limit) {
+    return StopJob(job.id, StopWhy::kIdleLimit, "");
+  }
+  Arm(now + std::clamp(after.idle_until_ms - now, kIdleLookMs, kIdleWarnedLookMs), job.id);
 }
 
 }  // namespace muster::control

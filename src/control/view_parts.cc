@@ -15,6 +15,12 @@ using model::StopWhy;
 using model::TextNode;
 using state::JobRecord;
 
+namespace {
+
+constexpr int kNoSuchProgram = 127;  // of a shell
+
+}  // namespace
+
 DocNode TimeNode(std::int64_t wall_ms) { return TextNode(FormatTimeMs(wall_ms)); }
 
 DocNode Milli(std::int64_t value) {
@@ -46,7 +52,8 @@ std::string EndText(const JobRecord& job) {
       return "it ran for longer than its time limit of " +
              FormatDurationMs(job.spec->limits.time_ms);
     case StopWhy::kIdleLimit:
-      return "it did nothing for longer than its idle limit";
+      return "released because it was idle for longer than allowed: no processor or GPU use above "
+             "the threshold, and no key typed";
     case StopWhy::kCancelled:
       return "cancelled by " + job.stopped_by;
     case StopWhy::kDependency:
@@ -57,6 +64,11 @@ std::string EndText(const JobRecord& job) {
   if (!exit.failure.empty()) return worker + " could not be started: " + exit.failure;
   if (exit.lost) return worker + " was lost";
   if (exit.oom) return worker + " used more memory than it asked for and was killed";
+  if (exit.exit_code == kNoSuchProgram && job.spec->job_template == "jupyter") {
+    return "Jupyter is not installed where " + worker +
+           " ran: install it on the node (Debian: jupyter-notebook), name its folder with "
+           "`env: {PATH: ...}`, or give an `image` that has it";
+  }
   if (exit.signal != 0) return worker + " was ended by signal " + std::to_string(exit.signal);
   return worker + " exited with " + std::to_string(exit.exit_code);
 }

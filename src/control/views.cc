@@ -8,6 +8,7 @@
 
 #include "base/units.h"
 #include "contract/records.h"
+#include "control/idle.h"
 #include "control/view_parts.h"
 #include "model/job_codec.h"
 #include "model/vocabulary.h"
@@ -81,7 +82,7 @@ DocNode ReportView(const contract::Report& report) {
 }
 
 DocNode WorkerView(Controller& control, const JobRecord& job, std::uint32_t w,
-                   const std::vector<int>& roles) {
+                   const std::vector<int>& roles, bool enters) {
   const auto& worker = job.workers[w];
   DocNode node = MapNode();
   Put(node, "worker", NumberNode(w));
@@ -101,6 +102,13 @@ DocNode WorkerView(Controller& control, const JobRecord& job, std::uint32_t w,
   if (auto* pool = worker.Holds() ? control.PoolOf(worker.node) : nullptr) {
     const auto report = pool->ReportOf({job.id, w, worker.launch});
     if (report && report->at_ms > 0) Put(node, "report", ReportView(*report));
+    const auto notebook = enters ? pool->NotebookOf({job.id, w, worker.launch}) : std::nullopt;
+    if (notebook) {
+      DocNode one = MapNode();
+      Put(one, "port", NumberNode(notebook->port));
+      Put(one, "token", TextNode(notebook->token));
+      Put(node, "notebook", std::move(one));
+    }
   }
   return node;
 }
@@ -147,6 +155,12 @@ DocNode ConditionsView(const JobRecord& job) {
   add("Preempted", job.paused, job.preemptions.empty() ? 0 : job.preemptions.back().at_ms);
   add("Ended", job.ending.has_value(), job.ending ? job.ending->at_ms : 0);
   return list;
+}
+
+void PutIdle(const JobRecord& job, std::int64_t now_ms, DocNode& status) {
+  if (job.ending || job.idle_until_ms == 0) return;
+  Put(status, "idle_until", TimeNode(job.idle_until_ms));
+  Put(status, "reasons", model::TextListNode({IdleText(job, now_ms)}));
 }
 
 }  // namespace
@@ -198,6 +212,7 @@ DocNode JobView(Controller& control, const Access& access, const JobRecord& job,
   if (job.ending || job.Holds()) {
     if (OnMarked(control, job, "virtual")) Put(status, "virtual", BoolNode(true));
     if (OnMarked(control, job, "simulated")) Put(status, "simulated", BoolNode(true));
+    PutIdle(job, now, status);
   } else {
     PutPoolMarks(control, status);
     if (auto note = NoteText(control, access, job); !note.empty()) {
@@ -206,7 +221,7 @@ DocNode JobView(Controller& control, const Access& access, const JobRecord& job,
   }
   if (detail) {
     DocNode preemptions = ListNode();
-    Put(status, "workers", WorkersView(control, job));
+    Put(status, "workers", WorkersView(control, access, job));
     for (const auto& one : job.preemptions) {
       preemptions.children.push_back(PreemptionView(control.state(), access, one));
     }
@@ -220,11 +235,12 @@ DocNode JobView(Controller& control, const Access& access, const JobRecord& job,
   return node;
 }
 
-DocNode WorkersView(Controller& control, const JobRecord& job) {
+DocNode WorkersView(Controller& control, const Access& access, const JobRecord& job) {
+  const bool enters = access.MayEnter(job).has_value();
   DocNode list = ListNode();
   const auto roles = WorkerRoles(*job.spec);
   for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
-    list.children.push_back(WorkerView(control, job, w, roles));
+    list.children.push_back(WorkerView(control, job, w, roles, enters));
   }
   return list;
 }

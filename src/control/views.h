@@ -17,11 +17,12 @@ namespace muster::control {
 
 using model::DocNode;
 
-// Values of `env` are for those who may act on the job.
+// Values of `env` are for those who may act on the job, the token of a notebook for those who may
+// enter it.
 DocNode JobView(Controller& control, const Access& access, const state::JobRecord& job,
                 bool detail);
 DocNode ArrayView(const state::State& state, const state::ArrayRecord& array);
-DocNode WorkersView(Controller& control, const state::JobRecord& job);
+DocNode WorkersView(Controller& control, const Access& access, const state::JobRecord& job);
 // Why a job is in the phase it is in, and what would change it.
 DocNode WhyView(Controller& control, const Access& access, const state::JobRecord& job);
 DocNode NodeView(Controller& control, const state::NodeRecord& record);

@@ -1,6 +1,7 @@
 #include "control/views.h"
 
 #include "base/units.h"
+#include "control/idle.h"
 #include "control/view_parts.h"
 #include "engine/explain.h"
 #include "model/vocabulary.h"
@@ -136,6 +137,7 @@ DocNode WhyView(Controller& control, const Access& access, const JobRecord& job)
     sentence = "it has ended: " + EndText(job);
   } else if (phase == Phase::kRunning || phase == Phase::kStarting) {
     sentence = RunningText(control, access, job, node);
+    if (job.idle_until_ms > 0) sentence += "; " + IdleText(job, control.NowMs());
   } else {
     sentence = BarText(control, access, job);
     if (sentence.empty()) {

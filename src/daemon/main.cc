@@ -50,6 +50,8 @@ struct Options {
   std::vector<std::string> host_names;
   std::string backup;
   std::int64_t virtual_gpus = 0;
+  double idle_cpu = 0.02;
+  int idle_gpu = 1;
   std::int64_t ready_fd = -1;
 };
 
@@ -131,6 +133,8 @@ Result<Pools> OpenPools(const muster::model::ClusterFile& cluster, const Options
         local.run_dir = options.run;
         local.virtual_gpus = pool.virtual_gpus;
         local.container_env = ContainerSettings();
+        local.idle.cpu_milli = static_cast<std::int64_t>(options.idle_cpu * 1000);
+        local.idle.gpu_percent = options.idle_gpu;
         local.shim = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "muster-shim";
         auto opened = muster::pools::LocalPool::Open(std::move(local), clock);
         if (!opened) return tl::unexpected(opened.error());
@@ -382,6 +386,12 @@ int main(int argc, char** argv) {
   app.add_option("--config", options.config, "cluster file with pools, topology and queues");
   app.add_option("--virtual-gpus", options.virtual_gpus, "pretend that this machine has N GPUs")
       ->check(CLI::Range(1, 64));
+  app.add_option("--idle-cpu", options.idle_cpu,
+                 "cores that a job must use not to be idle; default 0.02")
+      ->check(CLI::Range(0.0, 1024.0));
+  app.add_option("--idle-gpu", options.idle_gpu,
+                 "percent of a GPU that a job must use not to be idle; default 1")
+      ->check(CLI::Range(1, 100));
   app.add_option("--ready-fd", options.ready_fd, "written to once requests are served")->group("");
   CLI::App* repair = app.add_subcommand("repair", "Keep the intact part of a damaged journal");
   CLI::App* backup = app.add_subcommand(

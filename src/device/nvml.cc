@@ -92,6 +92,7 @@ Result<void> Nvml::Resolve(const std::string& name) {
   Bind(library_, "nvmlDeviceGetPowerUsage", api_.power_usage);
   Bind(library_, "nvmlDeviceGetTotalEnergyConsumption", api_.energy);
   Bind(library_, "nvmlDeviceGetClockInfo", api_.clock);
+  Bind(library_, "nvmlDeviceGetProcessUtilization", api_.process_use);
   return {};
 }
 

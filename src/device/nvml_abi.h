@@ -14,6 +14,8 @@ inline constexpr NvmlReturn kNvmlUninitialized = 1;
 inline constexpr NvmlReturn kNvmlInvalidArgument = 2;
 inline constexpr NvmlReturn kNvmlNotSupported = 3;
 inline constexpr NvmlReturn kNvmlNoPermission = 4;
+inline constexpr NvmlReturn kNvmlNotFound = 6;
+inline constexpr NvmlReturn kNvmlInsufficientSize = 7;
 inline constexpr NvmlReturn kNvmlDriverNotLoaded = 9;
 inline constexpr NvmlReturn kNvmlFunctionNotFound = 13;
 inline constexpr NvmlReturn kNvmlGpuIsLost = 15;
@@ -45,6 +47,16 @@ struct NvmlUtilization {
   unsigned gpu = 0;
   unsigned memory = 0;
 };
+
+struct NvmlProcessUse {
+  unsigned pid = 0;
+  unsigned long long at_us = 0;
+  unsigned sm_percent = 0;
+  unsigned memory_percent = 0;
+  unsigned encoder_percent = 0;
+  unsigned decoder_percent = 0;
+};
+static_assert(sizeof(NvmlProcessUse) == 32);
 
 struct NvmlPciInfo {
   char bus_id_legacy[16] = {};
@@ -82,6 +94,8 @@ struct NvmlApi {
   NvmlReturn (*power_usage)(NvmlDevice, unsigned*) = nullptr;
   NvmlReturn (*energy)(NvmlDevice, unsigned long long*) = nullptr;
   NvmlReturn (*clock)(NvmlDevice, int, unsigned*) = nullptr;
+  // What each process used since that time; without room it says how many there are.
+  NvmlReturn (*process_use)(NvmlDevice, NvmlProcessUse*, unsigned*, unsigned long long) = nullptr;
 };
 
 // A missing function answers as one that the GPU does not support.

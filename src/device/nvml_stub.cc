@@ -163,6 +163,21 @@ NvmlReturn nvmlDeviceGetClockInfo(NvmlDevice, int clock, unsigned* mhz) {
   *mhz = clock == kNvmlClockSm ? 1980 : 2619;
   return kOk;
 }
+
+// Processes 1000 and 1001 used it at the time 5.
+NvmlReturn nvmlDeviceGetProcessUtilization(NvmlDevice, NvmlProcessUse* used, unsigned* count,
+                                           unsigned long long since) {
+  if (kMachine == STUB_TWO) return kNo;
+  if (since >= 5) return kNvmlNotFound;
+  if (*count < 2) {
+    *count = 2;
+    return kNvmlInsufficientSize;
+  }
+  used[0] = {1000, 5, 30, 1, 0, 0};
+  used[1] = {1001, 5, 7, 1, 0, 0};
+  *count = 2;
+  return kOk;
+}
 #endif
 
 }  // extern "C"

@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, std::variant_size_v<EventBody>> kKinds = 
     "job-submitted",  "job-held",     "job-changed",      "job-stopping",  "job-resumed",
     "job-requeued",   "job-ended",    "cycle-ran",        "worker-placed", "worker-leaving",
     "worker-started", "worker-ended", "checkpoint-taken", "use-noted",     "numbers-skipped",
-    "user-set",       "user-removed", "token-made",       "token-revoked"};
+    "user-set",       "user-removed", "token-made",       "token-revoked", "job-idle"};
 
 constexpr std::array<std::string_view, 14> kStopNames = {
     "none",        "paused",    "shrunk",        "moved",      "cancelled",

@@ -204,12 +204,17 @@ struct TokenRevoked {
   std::string id;
   std::string by;
 };
+struct JobIdle {
+  JobNumber job = 0;
+  std::int64_t idle_ms = 0;
+  std::int64_t released_at_ms = 0;  // unless it is used before; 0: it is used again
+};
 
 using EventBody =
     std::variant<DaemonStarted, NodeJoined, NodeWent, NodeMarked, QueuesApplied, JobSubmitted,
                  JobHeld, JobChanged, JobStopping, JobResumed, JobRequeued, JobEnded, CycleRan,
                  WorkerPlaced, WorkerLeaving, WorkerStarted, WorkerEnded, CheckpointTaken, UseNoted,
-                 NumbersSkipped, UserSet, UserRemoved, TokenMade, TokenRevoked>;
+                 NumbersSkipped, UserSet, UserRemoved, TokenMade, TokenRevoked, JobIdle>;
 
 struct Event {
   std::int64_t at_ms = 0;

@@ -120,5 +120,9 @@ template <typename V>
 void Fields(V& v, TokenRevoked& e) {
   v("id", e.id)("by", e.by);
 }
+template <typename V>
+void Fields(V& v, JobIdle& e) {
+  v("job", e.job)("idle_ms", e.idle_ms)("released_at_ms", e.released_at_ms);
+}
 
 }  // namespace muster::model

@@ -96,6 +96,7 @@ struct ServerOptions {
 struct RelayTarget {
   std::string unix_path{};
   std::uint16_t loopback_port = 0;
+  bool loopback_v6 = false;           // ::1, not 127.0.0.1
   std::string first_bytes{};          // sent to the target before anything else
   std::function<void()> on_closed{};  // both ends are closed; on the server's thread
 };

@@ -74,8 +74,9 @@ WebSocketHandlers Joint::Handlers() {
 void Joint::Begin(std::shared_ptr<WebSocket> socket) {
   if (ended_) return;  // the client was quicker
   socket_ = std::move(socket);
-  auto opened = target_.unix_path.empty() ? BeginConnectLoopback(target_.loopback_port)
-                                          : BeginConnectUnix(target_.unix_path);
+  auto opened = target_.unix_path.empty()
+                    ? BeginConnectLoopback(target_.loopback_port, target_.loopback_v6)
+                    : BeginConnectUnix(target_.unix_path);
   if (!opened) return Unreachable(opened.error().message);
   error_code error;
   descriptor_.assign(opened->get(), error);

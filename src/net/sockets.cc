@@ -244,9 +244,9 @@ Result<Fd> BeginConnectUnix(const std::string& path) {
   return CannotConnect(path, errno);
 }
 
-Result<Fd> BeginConnectLoopback(std::uint16_t port) {
-  const std::string where = Where("127.0.0.1", port);
-  Fd out(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+Result<Fd> BeginConnectLoopback(std::uint16_t port, bool v6) {
+  const std::string where = Where(v6 ? "::1" : "127.0.0.1", port);
+  Fd out(socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!out.open()) return CannotConnect(where, errno);
   const int on = 1;
   setsockopt(out.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -254,8 +254,14 @@ Result<Fd> BeginConnectLoopback(std::uint16_t port) {
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (connect(out.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 &&
-      errno != EINPROGRESS) {
+  sockaddr_in6 address6{};
+  address6.sin6_family = AF_INET6;
+  address6.sin6_port = htons(port);
+  address6.sin6_addr = in6addr_loopback;
+  const auto* const to = v6 ? reinterpret_cast<const sockaddr*>(&address6)
+                            : reinterpret_cast<const sockaddr*>(&address);
+  const auto size = static_cast<socklen_t>(v6 ? sizeof(address6) : sizeof(address));
+  if (connect(out.get(), to, size) != 0 && errno != EINPROGRESS) {
     return CannotConnect(where, errno);
   }
   return out;

@@ -72,7 +72,7 @@ Result<Fd> ConnectTcp(const std::string& host, std::uint16_t port, int timeout_m
 
 // Do not block: connected, or failed, when the socket is ready for writing.
 Result<Fd> BeginConnectUnix(const std::string& path);
-Result<Fd> BeginConnectLoopback(std::uint16_t port);
+Result<Fd> BeginConnectLoopback(std::uint16_t port, bool v6);
 
 // How long calls on a blocking socket may wait: SO_RCVTIMEO or SO_SNDTIMEO; 0: for ever.
 void SetSocketTimeout(int socket, int option, int timeout_ms);

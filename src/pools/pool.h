@@ -86,6 +86,11 @@ struct Door {
   std::string request;
 };
 
+struct Notebook {
+  int port = 0;  // of 127.0.0.1
+  std::string token;
+};
+
 class Pool {
  public:
   virtual ~Pool() = default;
@@ -104,8 +109,13 @@ class Pool {
   // The end of the launch is in the journal: what was kept of it can go.
   virtual void Forget(const LaunchKey& key) = 0;
   virtual std::vector<PoolEvent> Poll() = 0;
-  // Milliseconds without any sign of use; -1: not known.
+  // Milliseconds without use of a processor or a GPU above the pool's thresholds and without a key
+  // typed at a terminal; -1: not known.
   virtual std::int64_t IdleMs(const LaunchKey& /*key*/) { return -1; }
+  // A line for whoever sits at the worker, and for its log.
+  virtual void Show(const LaunchKey& /*key*/, const std::string& /*text*/) {}
+  // Where its notebook server listens; none: it is not one, or does not live.
+  virtual std::optional<Notebook> NotebookOf(const LaunchKey& /*key*/) { return {}; }
   // What a worker that speaks the contract last said about itself; none: it said nothing.
   virtual std::optional<contract::Report> ReportOf(const LaunchKey& /*key*/) { return {}; }
   // Its terminal; another program beside it, as its user and within its limits.
@@ -116,8 +126,10 @@ class Pool {
                             bool /*terminal*/, const Screen& screen) {
     return Attach(key, screen);
   }
-  // Whether a process of the worker listens on that port of this machine.
-  virtual Result<void> ListensOn(const LaunchKey& /*key*/, int /*port*/) {
+  // Whether a process of the worker would get what is sent to that port of this machine, and by
+  // which of its addresses.
+  enum class Loopback : std::uint8_t { kV4, kV6 };
+  virtual Result<Loopback> ListensOn(const LaunchKey& /*key*/, int /*port*/) {
     return Fail(ErrorCode::kUnavailable, "ports of this pool's workers cannot be reached");
   }
   // The file that holds the output of one worker; empty: this pool has none.

@@ -240,7 +240,17 @@ void Shim::Obey(const contract::Tell& tell) {
       return;
     case contract::Tell::Kind::kMessage:
       return socket_->Tell(tell.message + "\n");
+    case contract::Tell::Kind::kShow:
+      return Show(tell.text);
   }
+}
+
+// On lines of its own, wherever the cursor of a terminal may be.
+void Shim::Show(const std::string& text) {
+  const auto line = order_.terminal ? fmt::format("\r\n\a*** {} ***\r\n", text)
+                                    : fmt::format("muster: {}\n", text);
+  (order_.terminal ? out_log_ : err_log_).Write(line);
+  door_->Show(order_.terminal ? FrameKind::kData : FrameKind::kErr, line);
 }
 
 void Shim::Reap() {

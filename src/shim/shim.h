@@ -56,6 +56,7 @@ class Shim {
   void TakeSignals();
   void TakeTells();
   void Obey(const contract::Tell& tell);
+  void Show(const std::string& text);
   void Reap();
   void CopyOutput(int reads);
   void Copy(Handle& from, LogWriter& to, contract::FrameKind kind, int reads);

@@ -295,6 +295,7 @@ struct EngineView::Applier {
     const auto known = view.ids_.find(e.job);
     if (known != view.ids_.end()) view.cluster_->ReportCheckpoint(known->second, e.at_ms);
   }
+  void operator()(const model::JobIdle&) const {}
   void operator()(const model::UseNoted& e) const { view.SetPastUse(e.gpu_ms); }
 
   void Turn(JobNumber id) const {

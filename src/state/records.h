@@ -109,6 +109,7 @@ struct JobRecord {
   std::vector<Preemption> preemptions;  // the latest kPreemptionsKept
   std::uint32_t preempted = 0;
   std::optional<Ending> ending;
+  std::int64_t idle_until_ms = 0;  // released then unless it is used; 0: not idle
 
   std::string name() const;  // "sweep[3]" for a task
   std::size_t Count(WorkerPhase phase) const;

@@ -33,7 +33,8 @@ void Fields(V& v, JobRecord& j) {
       "running_since_ms", j.running_since_ms)("ran_ms", j.ran_ms)("checkpoint_ms", j.checkpoint_ms)(
       "checkpoint_step", j.checkpoint_step)("generation", j.generation)("workers", j.workers)(
       "preemptions", j.preemptions)("preempted", j.preempted)("ending", j.ending)(
-      "paused", j.paused)("forming", j.forming)("next_spec", j.next_spec)("revision", j.revision);
+      "paused", j.paused)("forming", j.forming)("next_spec", j.next_spec)("revision", j.revision)(
+      "idle_until_ms", j.idle_until_ms);
 }
 template <typename V>
 void Fields(V& v, ArrayRecord& a) {

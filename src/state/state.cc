@@ -141,6 +141,7 @@ struct State::Folder {
   void operator()(const model::JobRequeued& e) const {
     JobRecord& job = Job(e.job);
     job.stopping = StopWhy::kNone;
+    job.idle_until_ms = 0;
     if (job.next_spec) job.spec = std::exchange(job.next_spec, nullptr);
     job.not_before_ms = e.not_before_ms;
     job.paused = false;
@@ -251,6 +252,7 @@ struct State::Folder {
     job.checkpoint_ms = e.at_ms;
     job.checkpoint_step = e.step;
   }
+  void operator()(const model::JobIdle& e) const { Job(e.job).idle_until_ms = e.released_at_ms; }
   void operator()(const model::UseNoted& e) const {
     s.past_use_ = e.gpu_ms;
     s.past_use_ms_ = at_ms;

@@ -1,16 +1,23 @@
 #!/usr/bin/env python3
 """enter_test.py BUILD: into a running worker, through the daemon's WebSockets: its terminal, a program beside it, a port of it."""
 import base64
+import fcntl
 import json
 import os
 import pathlib
 import pty
+import select
+import shutil
+import signal
 import socket
 import struct
 import subprocess
 import sys
+import termios
+import time
 import unittest
 import urllib.parse
+import urllib.request
 
 import e2e_test
 from e2e_test import Case, job
@@ -202,6 +209,219 @@ class Enter(Case):
         with self.assertRaises(e2e_test.Refused) as plain:
             self.daemon.call("GET", f"jobs/{one}/attach")
         self.assertEqual(plain.exception.status, 400)
+
+
+ECHO = ("import socket; s = socket.create_server((%r, 0), family=socket.%s); print(s.getsockname()[1], flush=True)\n"
+        "while True:\n  c, _ = s.accept(); c.sendall(b'echo ' + c.recv(100)); c.close()")
+
+
+class Ours:
+    """A program of ours at a terminal of its own."""
+
+    def __init__(self, daemon, *words, rows=24, cols=80):
+        self.ours, theirs = pty.openpty()
+        self.resize(rows, cols)
+        self.process = subprocess.Popen([daemon.bin / "muster", *words], env=dict(os.environ, MUSTER_DAEMON=str(daemon.socket), PS1="$ "),
+                                        stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+        os.close(theirs)
+        self.seen = b""
+
+    def resize(self, rows, cols):
+        fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
+
+    def until(self, text):
+        while text not in self.seen:
+            if not select.select([self.ours], [], [], 60)[0]:
+                raise TimeoutError(f"{text} never came, but {self.seen}")
+            self.seen += os.read(self.ours, 4096)
+
+    def end(self):
+        while True:
+            try:
+                more = os.read(self.ours, 4096)
+            except OSError:  # the terminal has no other side any more
+                more = b""
+            if not more:
+                break
+            self.seen += more
+        os.close(self.ours)
+        return self.process.wait(timeout=30)
+
+
+class Attended(Enter):
+    def test_the_end_of_our_input_leaves_the_program_running(self):
+        self.daemon.submit(dict(job("", name="box", terminal=True), command=["/bin/sh", "-i"]))
+        self.daemon.wait("box", ("running",))
+        got = self.daemon.muster("attach", "box", stdin=subprocess.DEVNULL)
+        self.assertEqual(got.returncode, 0)
+        self.assertIn("the input has ended: detached", got.stderr)
+        mark = self.path("typed")
+        got = self.daemon.muster("attach", "box", input=f"echo typed > {mark}\n")
+        self.assertEqual(got.returncode, 0)
+        self.until(lambda: mark.exists() and mark.read_text() == "typed\n")
+        self.assertEqual(self.phase("box"), "running")
+
+    def test_a_program_that_ends_at_once_loses_neither_output_nor_fate(self):
+        script = "echo out; echo err >&2; exit 4"
+        for kind in ("build", "train"):
+            got = self.daemon.muster("run", "--kind", kind, "--", "sh", "-c", script)
+            self.assertEqual((got.returncode, got.stdout), (100, "out\n"))
+            self.assertIn("err\n", got.stderr)
+            self.assertIn("worker 0 exited with 4", got.stderr)
+        for script, status, said in (("echo out; exit 4", 100, b"worker 0 exited with 4"), ("seq 1 20000 | tail -1", 0, b"20000")):
+            ours = Ours(self.daemon, "run", "--kind", "build", "--", "sh", "-c", script)
+            self.assertEqual(ours.end(), status, ours.seen)
+            self.assertIn(said, ours.seen)
+        got = self.daemon.muster("run", "--kind", "build", "--", "true")
+        self.assertEqual((got.returncode, got.stdout), (0, ""))
+
+    def test_while_it_waits_one_line_says_why_and_it_ends_as_wait_does(self):
+        holder = self.daemon.submit(dict(job("sleep 600", gpus=4, name="holder"), kind="build"))
+        self.daemon.wait(holder, ("running",))
+        ours = Ours(self.daemon, "run", "--kind", "build", "--gpus", "4", "--name", "late", "--", "true")
+        ours.until(b"is waiting: no room")
+        self.daemon.call("POST", "jobs/late:cancel")
+        self.assertEqual(ours.end(), 102, ours.seen)
+
+    def test_sizes_signals_and_keys_reach_the_program(self):
+        ours = Ours(self.daemon, "run", "--kind", "build", "--name", "sized", "--", "sh", "-i", rows=33, cols=99)
+        ours.until(b"attached")
+        os.write(ours.ours, b"stty size\n")
+        ours.until(b"33 99")
+        ours.resize(20, 70)
+        ours.process.send_signal(signal.SIGWINCH)
+        os.write(ours.ours, b"until stty size | grep '20 70'; do :; done\n")
+        ours.until(b"\n20 70")
+        os.write(ours.ours, b"sleep 600; echo status\n")
+        self.until(lambda: "sleep 600" in self.daemon.muster("exec", "sized", "-T", "--", "ps", "-eo", "args").stdout.split("\n"))
+        os.write(ours.ours, b"\x03")
+        ours.until(b"^C")
+        os.write(ours.ours, b"echo alive$((6*7)); exit 0\n")
+        ours.until(b"alive42")
+        self.assertEqual(ours.end(), 0, ours.seen)
+
+    def test_a_port_of_another_address_or_another_process_is_not_reached(self):
+        elsewhere = self.daemon.submit(dict(job("", name="elsewhere"), command=[sys.executable, "-c", ECHO % ("127.0.0.2", "AF_INET")]))
+        self.until(lambda: self.out(elsewhere).strip())
+        port = int(self.out(elsewhere))
+        self.assertEqual(Socket(self.daemon, f"jobs/{elsewhere}/forward?port={port}").status, 404)
+        with socket.create_server(("127.0.0.1", port)):  # somebody else's, on the very port
+            self.assertEqual(Socket(self.daemon, f"jobs/{elsewhere}/forward?port={port}").status, 404)
+        if not pathlib.Path("/proc/net/if_inet6").exists():
+            return
+        six = self.daemon.submit(dict(job("", name="six"), command=[sys.executable, "-c", ECHO % ("::1", "AF_INET6")]))
+        self.until(lambda: self.out(six).strip())
+        through = Socket(self.daemon, f"jobs/{six}/forward?port={self.out(six).strip()}")
+        self.assertEqual(through.status, 101)
+        through.send(b"hello")
+        self.assertEqual(through.message(), b"echo hello")
+
+    def test_port_forward_says_at_once_what_is_wrong_and_ends_with_the_job(self):
+        ended = self.daemon.submit(job("true", name="ended"))
+        self.daemon.wait(ended)
+        got = self.daemon.muster("port-forward", "ended", "8888")
+        self.assertEqual(got.returncode, 5)
+        self.assertIn("has ended", got.stderr)
+        self.running("sleep 600", name="box")
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            got = self.daemon.muster("port-forward", "box", f"{taken.getsockname()[1]}:80")
+            self.assertEqual(got.returncode, 5)
+            self.assertIn("in use", got.stderr)
+        got = self.daemon.muster("port-forward", "box")
+        self.assertEqual(got.returncode, 2)
+        self.assertIn("has no notebook", got.stderr)
+        forward = subprocess.Popen([self.daemon.bin / "muster", "port-forward", "box", "0:80"],
+                                   env=dict(os.environ, MUSTER_DAEMON=str(self.daemon.socket)), stderr=subprocess.PIPE, text=True)
+        self.assertIn("does not listen on port 80 yet", forward.stderr.readline())
+        self.assertIn("127.0.0.1:", forward.stderr.readline())
+        self.daemon.call("POST", "jobs/box:cancel")
+        said = forward.communicate(timeout=30)[1]
+        self.assertIn("has ended: cancelled by", said)
+        self.assertEqual(forward.returncode, 0)
+
+
+class Unused(Enter):
+    def test_an_idle_job_is_warned_and_released_and_one_in_use_is_not(self):
+        lazy = self.daemon.submit(dict(job("sleep 600", name="lazy", terminal=True, limits={"idle": "8s"}), kind="build"))
+        busy = self.daemon.submit(dict(job("while :; do :; done", name="busy", limits={"idle": "8s"}), kind="build"))
+        typed = self.daemon.submit(dict(job("", terminal=True, limits={"idle": "8s"}), kind="build", command=["/bin/cat"]))
+        for one in (lazy, busy, typed):
+            self.daemon.wait(one, ("running",))
+        at = Socket(self.daemon, f"jobs/{typed}/attach")
+        warned = []
+
+        def released():
+            at.frame(b"d", b"k\n")
+            status = self.daemon.call("GET", f"jobs/{lazy}")["status"]
+            if "idle_until" in status and not warned:
+                warned.append(status["reasons"][0])
+                warned.append(self.daemon.muster("why", "lazy").stdout)
+            time.sleep(0.1)  # a person's typing, not a wait
+            return status["phase"] == "failed"
+
+        self.until(released, 60)
+        self.assertEqual(self.phase(busy), "running")
+        self.assertEqual(self.phase(typed), "running")
+        for text in warned:
+            self.assertIn("is idle: released in", text)
+        self.assertEqual(len(warned), 2)
+        self.assertIn("is idle: released in", self.out(lazy))  # in its terminal
+        self.assertIn("idle", self.daemon.call("GET", f"jobs/{lazy}")["status"]["termination"]["reason"])
+        kinds = [event["kind"] for event in self.daemon.call("GET", f"jobs/{lazy}/events")["events"]]
+        self.assertIn("job-idle", kinds)
+
+    def test_a_queue_may_set_the_limit_for_build_work(self):
+        self.daemon.call("POST", "queues", {"queues": [{"name": "short", "quota": {"gpus": 1}, "kinds": {"build": {"idle": "4s"}}}]})
+        one = self.daemon.submit(dict(job("sleep 600", queue="short"), kind="build"))
+        self.assertIn("idle", self.daemon.wait(one)["status"]["termination"]["reason"])
+
+
+class Notebook(Enter):
+    def spec(self, **more):
+        return {"name": "nb", "queue": "default", "kind": "build", "template": "jupyter", "gpus": 1, "workdir": "/tmp", **more}
+
+    @unittest.skipUnless(any(shutil.which(name) for name in ("jupyter-lab", "jupyter-notebook", "jupyter-server")), "no Jupyter here")
+    def test_a_notebook_is_found_and_opened_with_its_token(self):
+        self.daemon.submit(self.spec(env={"HOME": str(self.folder)}))
+        self.daemon.wait("nb", ("running",))
+        forward = subprocess.Popen([self.daemon.bin / "muster", "port-forward", "nb"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   env=dict(os.environ, MUSTER_DAEMON=str(self.daemon.socket)), text=True)
+        try:
+            url = forward.stdout.readline().strip()
+            self.assertIn("?token=", url)
+            with urllib.request.urlopen(url.replace("/?token", "/api/contents?token"), timeout=30) as page:
+                self.assertIn("content", json.load(page))
+            with self.assertRaises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(url.split("?")[0] + "api/contents", timeout=30)
+            self.assertEqual(refused.exception.code, 403)
+        finally:
+            forward.kill()
+            forward.communicate()
+        token = url.split("token=")[1]
+        self.assertNotIn(token, self.daemon.muster("logs", "nb", "--err").stdout)
+        self.assertNotIn(token, subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout)
+
+    def test_where_jupyter_is_not_installed_the_job_says_so(self):
+        empty = self.path("bin")
+        empty.mkdir()
+        for name in ("id", "sh"):
+            (empty / name).symlink_to(shutil.which(name))
+        one = self.daemon.submit(self.spec(env={"PATH": str(empty), "HOME": str(self.folder)}))
+        reason = self.daemon.wait(one)["status"]["termination"]["reason"]
+        self.assertIn("Jupyter is not installed", reason)
+        self.assertIn("jupyter-notebook", reason)
+
+    def test_other_templates_and_a_command_beside_it_are_refused(self):
+        for spec, said in ((self.spec(template="rstudio"), "rstudio"), (self.spec(command=["true"]), "its own command")):
+            with self.assertRaises(e2e_test.Refused) as refused:
+                self.daemon.submit(spec)
+            self.assertEqual(refused.exception.status, 422)
+            self.assertIn(said, refused.exception.body)
+
+
+for inherited in [name for name in dir(Enter) if name.startswith("test_")]:  # the helpers are shared, the tests are not
+    for one in (Attended, Unused, Notebook):
+        setattr(one, inherited, None)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 // lost.
 #pragma once
 
+#include <set>
 #include <string>
 
 namespace muster::pools {
@@ -15,10 +16,16 @@ inline constexpr const char* kLaunchVariable = "MUSTER_LAUNCH";
 // Kills them and returns how many there were.
 int KillLeftovers(const std::string& launch);
 
-// CPU time in milliseconds of a process and everything below it; -1: it is not there.
-long long CpuMsOfTree(int pid);
+// A worker and everything below it, or below its shim, which takes in what the worker has left.
+std::set<int> ProcessesOf(int worker);
 
-// Whether a process of the worker, or one that it left to its shim, listens on that TCP port.
-bool TreeListensOn(int worker, int port);
+// Processor time in milliseconds that a worker has used so far: its cgroup's where it has one of
+// its own, else that of its processes and of those that they waited for. -1: it is not there.
+long long CpuMsOf(int worker, const std::string& launch);
+
+// Whether a process of the worker, or one that it left to its shim, takes connections to that TCP
+// port of 127.0.0.1 (::1 with `v6`). One that listens on another address of the machine does not,
+// and whoever has the loopback address itself goes before one that listens on all.
+bool TreeListensOn(int worker, int port, bool v6);
 
 }  // namespace muster::pools

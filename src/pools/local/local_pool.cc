@@ -23,11 +23,13 @@
 #include "contract/records.h"
 #include "device/machine_probe.h"
 #include "pools/local/leftovers.h"
+#include "pools/local/notebook.h"
 
 namespace muster::pools {
 namespace {
 
 constexpr std::int64_t kCheckEveryMs = 2'000;
+constexpr std::int64_t kLookEveryMs = 1'000;     // processor time is counted in hundredths
 constexpr std::int64_t kCheckpointMs = 300'000;  // within which a worker that was asked should save
 constexpr int kOrderFd = 3;                      // where the shim expects them
 constexpr int kLockFd = 4;
@@ -166,7 +168,7 @@ Result<std::vector<model::Node>> LocalPool::Discover() {
 void LocalPool::Start(Launch launch) {
   auto spawned = Spawn(launch);
   if (spawned) {
-    live_[launch.key] = Live{0, 0, clock_.MonotonicNs() / 1'000'000, CoresOf(launch.key)};
+    live_.insert_or_assign(launch.key, NewLive(launch.key));
     return;
   }
   PoolEvent event;
@@ -197,6 +199,11 @@ Result<void> LocalPool::Spawn(const Launch& launch) {
     return Errno("cannot create " + order->log_dir);
   }
   if (machine_.cgroup_root.empty()) GiveCores(*order);
+  if (launch.devices != 0 && !machine_.virtual_gpus) {
+    const auto& role = launch.spec->roles[static_cast<std::size_t>(launch.role)];
+    std::ofstream(run + "/gpus") << launch.devices << ' '
+                                 << (role.request.gpu.kind == model::GpuKind::kWhole) << '\n';
+  }
   const std::string text = contract::Encode(*order);
   const Descriptor memory(::memfd_create("order", MFD_CLOEXEC));
   if (memory.get() < 0 ||
@@ -283,7 +290,7 @@ Found LocalPool::Adopt(const LaunchKey& key) {
   ended_.erase(key);
   scan_ = true;
   if (!LockIsFree(key)) {
-    live_[key] = Live{0, 0, clock_.MonotonicNs() / 1'000'000, CoresOf(key)};
+    live_.insert_or_assign(key, NewLive(key));
     return Found::kAlive;
   }
   if (HasExit(key)) return Found::kEnded;
@@ -312,7 +319,8 @@ void LocalPool::Forget(const LaunchKey& key) {
     ::unlink((spool + kind).c_str());
   }
   const std::string run = folders_.Run(key);
-  for (const char* name : {"/lock", "/begun", "/ctl", "/worker.sock", "/cores", "/door"}) {
+  for (const char* name :
+       {"/lock", "/begun", "/ctl", "/worker.sock", "/cores", "/door", "/gpus", "/notebook"}) {
     ::unlink((run + name).c_str());
   }
   if (::rmdir(run.c_str()) != 0 && errno == ENOTEMPTY) {
@@ -329,6 +337,9 @@ std::vector<PoolEvent> LocalPool::Poll() {
   if (now - checked_ms_ >= kCheckEveryMs) {
     checked_ms_ = now;
     CheckShims(out);
+    for (auto& [key, live] : live_) {
+      if (live.watched) LookAt(key, live);
+    }
   }
   return out;
 }
@@ -428,24 +439,54 @@ void LocalPool::CheckShims(std::vector<PoolEvent>& out) {
   }
 }
 
-// Used means: spent CPU time, or wrote output.
+LocalPool::Live LocalPool::NewLive(const LaunchKey& key) const {
+  return Live{0, Activity(clock_.MonotonicNs() / 1'000'000), CoresOf(key)};
+}
+
+// GPUs of this launch, as they were written down when it was started.
+std::optional<int> LocalPool::GpuPercent(const LaunchKey& key, Live& live) {
+  if (machine_.virtual_gpus) return {};
+  std::ifstream file(folders_.Run(key) + "/gpus");
+  std::uint64_t devices = 0;
+  bool whole = false;
+  if (!(file >> devices >> whole) || devices == 0) return {};
+  const auto pids = ProcessesOf(live.pid);
+  std::optional<int> most;
+  for (int index = 0; index < 64; ++index) {
+    if ((devices >> index & 1) == 0) continue;
+    const auto used = gpu_use_.PercentOf(index, pids, whole, live.gpus_seen[index]);
+    // One that does not tell may be in use: the worker is not taken for idle.
+    most = std::max(most.value_or(0), used.value_or(100));
+  }
+  return most;
+}
+
+void LocalPool::LookAt(const LaunchKey& key, Live& live) {
+  const auto now = clock_.MonotonicNs() / 1'000'000;
+  if (live.pid == 0 || now - live.activity.looked_ms() < kLookEveryMs) return;
+  const auto cpu_ms = CpuMsOf(live.pid, key.Name());
+  if (cpu_ms >= 0) live.activity.Look(now, cpu_ms, GpuPercent(key, live), options_.idle);
+  const auto report = ReportOf(key);
+  if (!report || report->last_input_ms == 0) return;
+  const auto ago_ms = std::max<std::int64_t>(0, clock_.WallMs() - report->last_input_ms);
+  live.activity.Typed(now - ago_ms);
+}
+
 std::int64_t LocalPool::IdleMs(const LaunchKey& key) {
   const auto found = live_.find(key);
   if (found == live_.end() || found->second.pid == 0) return -1;
-  Live& live = found->second;
-  const auto now = clock_.MonotonicNs() / 1'000'000;
-  const auto cpu_ms = CpuMsOfTree(live.pid);
-  if (cpu_ms > live.cpu_ms + 20) {
-    live.cpu_ms = cpu_ms;
-    live.active_ms = now;
-  }
-  for (const bool err : {false, true}) {
-    struct stat facts {};
-    if (::stat(LogPath(key.job, key.worker, err).c_str(), &facts) != 0) continue;
-    const auto age = clock_.WallMs() - facts.st_mtim.tv_sec * 1'000;
-    live.active_ms = std::max(live.active_ms, now - std::max<std::int64_t>(0, age));
-  }
-  return now - live.active_ms;
+  found->second.watched = true;
+  LookAt(key, found->second);
+  return found->second.activity.IdleMs(clock_.MonotonicNs() / 1'000'000);
+}
+
+void LocalPool::Show(const LaunchKey& key, const std::string& text) {
+  // One that cannot be told has ended or is ending.
+  (void)contract::SendTell(folders_.Run(key), {contract::Tell::Kind::kShow, -1, "", "", text});
+}
+
+std::optional<Notebook> LocalPool::NotebookOf(const LaunchKey& key) {
+  return live_.contains(key) ? FindNotebook(folders_.Run(key)) : std::nullopt;
 }
 
 std::optional<contract::Report> LocalPool::ReportOf(const LaunchKey& key) {
@@ -469,10 +510,12 @@ Result<Door> LocalPool::Exec(const LaunchKey& key, const std::vector<std::string
               contract::Encode(contract::DoorRequest{wish})};
 }
 
-Result<void> LocalPool::ListensOn(const LaunchKey& key, int port) {
+Result<Pool::Loopback> LocalPool::ListensOn(const LaunchKey& key, int port) {
   const auto live = live_.find(key);
-  if (live != live_.end() && live->second.pid != 0 && TreeListensOn(live->second.pid, port)) {
-    return {};
+  if (live != live_.end() && live->second.pid != 0) {
+    for (const bool v6 : {false, true}) {
+      if (TreeListensOn(live->second.pid, port, v6)) return v6 ? Loopback::kV6 : Loopback::kV4;
+    }
   }
   return Fail(ErrorCode::kNotFound,
               "worker " + std::to_string(key.worker) + " of job " + std::to_string(key.job) +

@@ -18,7 +18,9 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "contract/tell.h"
+#include "device/gpu_use.h"
 #include "model/node.h"
+#include "pools/local/activity.h"
 #include "pools/local/orders.h"
 #include "pools/pool.h"
 
@@ -36,6 +38,7 @@ class LocalPool final : public Pool {
     model::VirtualGpus virtual_gpus;
     std::string cgroup_root = "muster";
     std::map<std::string, std::string> container_env;  // of the program that runs images
+    IdleThresholds idle;
   };
   static Result<std::unique_ptr<LocalPool>> Open(Options options, Clock& clock);
   ~LocalPool() override;
@@ -51,11 +54,13 @@ class LocalPool final : public Pool {
   void Forget(const LaunchKey& key) override;
   std::vector<PoolEvent> Poll() override;
   std::int64_t IdleMs(const LaunchKey& key) override;
+  void Show(const LaunchKey& key, const std::string& text) override;
+  std::optional<Notebook> NotebookOf(const LaunchKey& key) override;
   std::optional<contract::Report> ReportOf(const LaunchKey& key) override;
   Result<Door> Attach(const LaunchKey& key, const Screen& screen) override;
   Result<Door> Exec(const LaunchKey& key, const std::vector<std::string>& command, bool terminal,
                     const Screen& screen) override;
-  Result<void> ListensOn(const LaunchKey& key, int port) override;
+  Result<Loopback> ListensOn(const LaunchKey& key, int port) override;
   std::string LogPath(model::JobNumber job, std::uint32_t worker, bool err) override;
 
   int doorbell() const { return inotify_; }  // readable when there is something to Poll()
@@ -64,9 +69,10 @@ class LocalPool final : public Pool {
  private:
   struct Live {
     int pid = 0;  // of the worker, once it is known
-    std::int64_t cpu_ms = 0;
-    std::int64_t active_ms = 0;
+    Activity activity;
     std::vector<int> cores;  // that it has for itself
+    bool watched = false;    // somebody asks whether it is idle
+    std::map<int, std::uint64_t> gpus_seen{};
   };
 
   LocalPool(Options options, Clock& clock) : options_(std::move(options)), clock_(clock) {}
@@ -74,6 +80,9 @@ class LocalPool final : public Pool {
   void ReadSpool(std::vector<PoolEvent>& out);
   void ReadRecord(const std::string& name, std::vector<PoolEvent>& out);
   void CheckShims(std::vector<PoolEvent>& out);
+  Live NewLive(const LaunchKey& key) const;
+  void LookAt(const LaunchKey& key, Live& live);
+  std::optional<int> GpuPercent(const LaunchKey& key, Live& live);
   void SendTells();
   void GiveCores(contract::LaunchOrder& order) const;
   std::vector<int> CoresOf(const LaunchKey& key) const;
@@ -92,6 +101,7 @@ class LocalPool final : public Pool {
   std::set<LaunchKey> ended_;                  // reported, not yet forgotten
   std::map<LaunchKey, contract::Tell> tells_;  // that have not been taken yet
   std::int64_t checked_ms_ = 0;
+  device::GpuUse gpu_use_;
   bool restarted_ = false;  // the machine was started since the daemon last ran
 };
 

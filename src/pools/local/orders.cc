@@ -13,15 +13,18 @@
 #include <set>
 
 #include "base/files.h"
+#include "base/secret.h"
 #include "pools/container/container.h"
 #include "pools/frameworks/setup.h"
 #include "pools/local/leftovers.h"
+#include "pools/local/notebook.h"
 
 namespace muster::pools {
 namespace {
 
 constexpr int kFirstPort = 20'000;
 constexpr int kLastPort = 32'000;  // below what the kernel hands out by itself
+constexpr std::size_t kTokenBytes = 24;
 constexpr const char* kPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 bool PortIsFree(int port) {
@@ -219,9 +222,36 @@ Result<void> Contain(const Launch& launch, const LocalMachine& machine, const Ac
 
 }  // namespace
 
+namespace {
+
+// The same launch with what its template stands for, and where the notebook will be.
+Result<Launch> Fill(const Launch& launch, const std::string& job_dir, const std::string& run_dir) {
+  std::error_code error;
+  std::filesystem::create_directories(job_dir, error);
+  auto port = PortsFor(launch, job_dir);
+  if (!port) return tl::unexpected(port.error());
+  const Notebook notebook{*port + static_cast<int>(launch.key.worker) % kPortsPerJob,
+                          NewSecretHex(kTokenBytes)};
+  if (auto kept = KeepNotebook(run_dir, notebook); !kept) return tl::unexpected(kept.error());
+  auto spec = std::make_shared<model::Job>(*launch.spec);
+  spec->job_template.clear();
+  spec->command = NotebookCommand(notebook.port);
+  spec->env[kNotebookToken] = notebook.token;
+  Launch filled = launch;
+  filled.spec = std::move(spec);
+  return filled;
+}
+
+}  // namespace
+
 Result<contract::LaunchOrder> MakeOrder(const Launch& launch, const LocalFolders& folders,
                                         const LocalMachine& machine) {
   const std::string job_dir = folders.Job(launch.key.job);
+  if (!launch.spec->job_template.empty()) {
+    const auto filled = Fill(launch, job_dir, folders.Run(launch.key));
+    if (!filled) return tl::unexpected(filled.error());
+    return MakeOrder(*filled, folders, machine);
+  }
   const auto& spec = *launch.spec;
   GangView gang = ViewOf(launch, job_dir);
   const bool needs_folder =

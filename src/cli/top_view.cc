@@ -1,0 +1,200 @@
+#include "cli/top_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "cli/session.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr int kBarWidth = 24;
+constexpr std::size_t kMostTypes = 4;
+
+constexpr std::array<const char*, 12> kHelp = {
+    "arrows, j k      move; PgUp PgDn, Home End, g G: further",
+    "s, r             sort by the next column; backwards",
+    "/                filter by name, user, queue or phase; Enter keeps, Esc drops it",
+    "w, Enter         why the selected job is in the phase it is in",
+    "l                its output, as it comes; again: its standard error",
+    "c                cancel it (asks)",
+    "e                hide or show those that have ended",
+    "[ ]              scroll the pane",
+    "Esc              close the pane; drop the filter",
+    "Ctrl-L           draw everything again",
+    "?                this help",
+    "q, Ctrl-C        quit; jobs go on"};
+
+Ink InkOf(const std::string& phase) {
+  if (phase == "running") return Ink::kGreen;
+  if (phase == "failed") return Ink::kRed;
+  if (phase == "waiting" || phase == "paused" || phase == "starting") return Ink::kYellow;
+  return Ink::kDim;
+}
+
+int HeadRows(const TopModel& model) {
+  return 2 + static_cast<int>(std::clamp<std::size_t>(model.gpus.size(), 1, kMostTypes));
+}
+
+int PaneRows(const TopFrame& frame, int rows) {
+  if (frame.help) return static_cast<int>(kHelp.size()) + 1;
+  return frame.pane.title.empty() ? 0 : std::max(4, (rows - 6) / 2);
+}
+
+void DrawHead(const TopModel& model, const TopFrame& frame, Screen& screen) {
+  int col = screen.Put(0, 0, "muster top", Ink::kBold);
+  col = screen.Put(0, col, fmt::format("  musterd {} rev {}  ", model.version, model.revision));
+  col = model.fault.empty() ? screen.Put(0, col, "live", Ink::kGreen)
+                            : screen.Put(0, col, model.fault, Ink::kRed);
+  const auto clock = Clock(frame.now_ms);
+  const int at = screen.cols() - static_cast<int>(clock.size());
+  if (at > col + 1) screen.Put(0, at, clock, Ink::kDim);
+  int row = 1;
+  if (model.gpus.empty()) screen.Put(row++, 0, "no GPUs", Ink::kDim);
+  for (std::size_t i = 0; i < std::min(model.gpus.size(), kMostTypes); ++i) {
+    const auto& gpus = model.gpus[i];
+    const auto full = gpus.total == 0 ? 0 : static_cast<int>(gpus.held * kBarWidth / gpus.total);
+    col = screen.Put(row, 0, fmt::format("{:<10.10} [", gpus.type));
+    col = screen.Put(row, col, std::string(static_cast<std::size_t>(full), '#'), Ink::kGreen);
+    col = screen.Put(row, col, std::string(static_cast<std::size_t>(kBarWidth - full), '.'),
+                     Ink::kDim);
+    screen.Put(row++, col,
+               fmt::format("] {} held, {} free, {} GPUs{}{}", gpus.held, gpus.total - gpus.held,
+                           gpus.total, gpus.is_virtual ? " (virtual)" : "",
+                           i + 1 == kMostTypes && model.gpus.size() > kMostTypes ? " ..." : ""));
+  }
+  std::string phases;
+  for (const auto& [phase, count] : model.ByPhase()) {
+    fmt::format_to(std::back_inserter(phases), "  {} {}", count, phase);
+  }
+  screen.Put(row, 0,
+             fmt::format("nodes {}/{}   jobs{}{}", model.nodes_ready, model.nodes,
+                         phases.empty() ? "  none wait or run" : phases,
+                         model.more ? "  (and more)" : ""));
+}
+
+struct Column {
+  const char* name;
+  int width;
+  TopSort sort;
+};
+
+std::vector<Column> ColumnsFor(int cols) {
+  const int name = cols >= 100 ? 24 : 16;
+  const int queue = cols >= 100 ? 20 : 12;
+  return {{"ID", 7, TopSort::kId},        {"NAME", name, TopSort::kName},
+          {"USER", 9, TopSort::kUser},    {"QUEUE", queue, TopSort::kQueue},
+          {"PHASE", 10, TopSort::kPhase}, {"GPUS", 5, TopSort::kGpus},
+          {"RAN", 11, TopSort::kRan}};
+}
+
+void DrawRow(const TopJob& job, bool selected, const TopFrame& frame, int row, Screen& screen) {
+  const std::array<std::string, 7> cells = {
+      std::to_string(job.id),
+      job.name,
+      job.user,
+      job.queue,
+      job.phase,
+      job.gpus,
+      job.ran_ms > 0 || job.phase == "running" ? Ago(job.RanMs(frame.now_ms)) : ""};
+  int col = 0;
+  std::size_t i = 0;
+  for (const auto& column : ColumnsFor(screen.cols())) {
+    const auto ink = column.sort == TopSort::kPhase ? InkOf(job.phase)
+                     : job.ended                    ? Ink::kDim
+                                                    : Ink::kPlain;
+    screen.Put(row, col, cells[i++], ink, col + column.width - 1);
+    col += column.width;
+  }
+  screen.Put(row, col, job.note, Ink::kDim);
+  if (selected) screen.Fill(row, Ink::kInverse);
+}
+
+void DrawTable(TopModel& model, TopFrame& frame, int top, int rows, Screen& screen) {
+  int col = 0;
+  for (const auto& column : ColumnsFor(screen.cols())) {
+    const bool by = column.sort == model.sort();
+    screen.Put(top, col, fmt::format("{}{}", column.name, by ? (model.reversed() ? "^" : "v") : ""),
+               Ink::kBold);
+    col += column.width;
+  }
+  screen.Put(top, col, "NOTE", Ink::kBold);
+  const auto list = model.Rows(frame.now_ms);
+  const auto* const selected = model.Selected(frame.now_ms);
+  const auto shown = static_cast<std::size_t>(std::max(1, rows));
+  const auto at =
+      static_cast<std::size_t>(std::find(list.begin(), list.end(), selected) - list.begin());
+  if (at < frame.first) frame.first = at;
+  if (at >= frame.first + shown && at < list.size()) frame.first = at - shown + 1;
+  frame.first = std::min(frame.first, list.size() > shown ? list.size() - shown : 0);
+  for (std::size_t i = 0; i < shown && frame.first + i < list.size(); ++i) {
+    const auto* job = list[frame.first + i];
+    DrawRow(*job, job == selected, frame, top + 1 + static_cast<int>(i), screen);
+  }
+  if (list.empty()) {
+    screen.Put(top + 1, 0,
+               model.filter().empty() ? "no jobs wait or run" : "no job matches the filter",
+               Ink::kDim);
+  }
+}
+
+void DrawPane(const TopFrame& frame, int top, int rows, Screen& screen) {
+  screen.Put(top, 0, fmt::format("{:-<{}}", "-- " + frame.pane.title + " ", screen.cols()),
+             Ink::kCyan);
+  std::vector<std::string> wrapped;
+  const auto width = static_cast<std::size_t>(screen.cols());
+  for (const auto& line : frame.pane.lines) {
+    std::string_view rest = line;
+    do {
+      auto size = std::min(width, rest.size());
+      // Never inside a character.
+      while (size < rest.size() && size > 1 &&
+             (static_cast<unsigned char>(rest[size]) & 0xC0) == 0x80) {
+        --size;
+      }
+      wrapped.emplace_back(rest.substr(0, size));
+      rest.remove_prefix(size);
+    } while (!rest.empty());
+  }
+  const auto room = static_cast<std::size_t>(std::max(1, rows - 1));
+  const auto most = wrapped.size() > room ? wrapped.size() - room : 0;
+  const auto back = std::min(frame.pane.back, most);
+  const auto first = frame.pane.end ? most - back : back;
+  for (std::size_t i = 0; i < room && first + i < wrapped.size(); ++i) {
+    screen.Put(top + 1 + static_cast<int>(i), 0, wrapped[first + i]);
+  }
+}
+
+}  // namespace
+
+int TableRows(const TopModel& model, const TopFrame& frame, int rows) {
+  return std::max(1, rows - HeadRows(model) - 1 - PaneRows(frame, rows) - 1);
+}
+
+void DrawTop(TopModel& model, TopFrame& frame, Screen& screen) {
+  screen.Clear();
+  DrawHead(model, frame, screen);
+  const int head = HeadRows(model);
+  const int pane = PaneRows(frame, screen.rows());
+  DrawTable(model, frame, head, TableRows(model, frame, screen.rows()), screen);
+  const int below = screen.rows() - 1 - pane;
+  if (pane > 0 && below > head) {
+    // The table may have drawn where a small screen has no room for both.
+    TopFrame shown = frame;
+    if (frame.help) shown.pane = {"help", {kHelp.begin(), kHelp.end()}, false, 0};
+    DrawPane(shown, below, pane, screen);
+  }
+  const int last = screen.rows() - 1;
+  if (!frame.prompt.empty()) {
+    screen.Put(last, 0, frame.prompt, Ink::kBold);
+    return;
+  }
+  const std::string keys = "s sort  r reverse  / filter  w why  l logs  c cancel  ? help  q quit";
+  screen.Put(last, 0,
+             model.filter().empty() ? keys : "filter: " + model.filter() + "   (/ changes it)",
+             Ink::kDim);
+}
+
+}  // namespace muster::cli
