@@ -1,13 +1,13 @@
 // What happened: events of one job or of all, the last ones or as they come.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "cli/job_verbs.h"
+#include "cli/text.h"
 
 namespace muster::cli {
 namespace {
@@ -68,21 +68,46 @@ int Print(Session& session, const Page& page, bool follow) {
   Json document;
   document["events"] = page.events;
   return session.Show(document.dump(2), [](const nlohmann::json& got) {
+    const auto columns = ScreenNow().columns;
     for (const auto& event : got.at("events")) {
-      std::cout << Clock(TimeMs(event, "at")) << "  "
-                << fmt::format("{:<17}", event.value("kind", "")) << ' ' << event.at("facts").dump()
-                << '\n';
+      const auto& facts = event.at("facts");
+      std::string line = Clock(TimeMs(event, "at")) + "  " + Pad(event.value("kind", ""), 17) + " ";
+      if (facts.contains("job")) line += Pad("job " + Plain(facts.at("job")), 9);
+      line += FactsOf(event);
+      std::cout << (columns > 0 ? Cut(line, columns) : line) << '\n';
     }
   });
 }
 
 }  // namespace
 
+std::string FactsOf(const nlohmann::json& event) {
+  std::string out;
+  const std::function<void(const nlohmann::json&)> add = [&](const nlohmann::json& facts) {
+    for (const auto& [key, value] : facts.items()) {
+      const bool known = key == "job" || key == "spec" || key.ends_with("_ms") || key == "uid" ||
+                         key == "gid" || key == "launch";
+      const bool none = value == 0 && (key == "cause" || key == "pid" || key == "signal" ||
+                                       key == "max_rss_bytes");
+      if (known || none || value == false || value == -1 || value == "") continue;
+      if (value.is_object()) {
+        add(value);
+        continue;
+      }
+      if (!out.empty()) out += ", ";
+      out += key;
+      if (value != true) out += " " + (value.is_array() ? value.dump() : Plain(value));
+    }
+  };
+  add(event.at("facts"));
+  return out;
+}
+
 int Events(Session& session, const EventOptions& options) {
   const auto output = session.output();
-  if (options.follow && (output == Output::kYaml || output == Output::kName)) {
-    return Refuse(
-        {ErrorCode::kUsage, "events -f prints a table or, with -o json, one object a line", ""});
+  if (options.follow && output == Output::kYaml) {
+    return Refuse({ErrorCode::kUsage, "events -f has no end, and so no YAML document",
+                   "-o json prints one object a line"});
   }
   EventOptions wanted = options;
   wanted.cycles = options.cycles || session.wide();

@@ -337,7 +337,7 @@ class Explained(Case):
 
     def test_more_than_a_limit_allows_is_refused_with_the_numbers(self):
         self.daemon.call("POST", "queues", {"queues": [{"name": "top", "limit": {"gpus": 2}}, {"name": "top/leaf"}]})
-        self.assertIn("3 gpus are asked for at once; queue top has a limit of 2 gpus",
+        self.assertIn("3 GPUs are asked for at once; queue top has a limit of 2 GPUs",
                       self.refusal(job("true", queue="top/leaf", workers=3)))
 
     def test_an_impossible_job_is_refused_with_the_resource_and_both_numbers(self):

@@ -1,0 +1,93 @@
+// Why a job waits: one sentence, then the facts behind it, and what would start it.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "cli/job_verbs.h"
+#include "cli/text.h"
+
+namespace muster::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+void Line(const char* name, const std::string& value) {
+  std::cout << "  " << Pad(name, 11) << value << '\n';
+}
+
+// The engine's word for what a node lacks, as people say it.
+std::string Lack(const std::string& filter) {
+  for (const auto& [word, said] : {std::pair{"fits", "fit"},
+                                   {"down", "are down"},
+                                   {"cordoned", "are cordoned"},
+                                   {"confined", "are outside the nodes it may use"},
+                                   {"gpu-type", "have other types of GPU"},
+                                   {"gpu-memory", "have too little GPU memory"},
+                                   {"gpus", "have too few free GPUs"},
+                                   {"cores", "have too few free cores"},
+                                   {"memory", "have too little free memory"},
+                                   {"countable", "lack another resource"},
+                                   {"workers", "have all the workers they may have"}}) {
+    if (filter == word) return said;
+  }
+  return filter;
+}
+
+void Facts(const Json& got) {
+  if (got.contains("share")) {
+    const auto& share = got.at("share");
+    Line("share", "quota " + Plain(share.at("quota")) + ", held " + Plain(share.at("held")) +
+                      ", fair share now " + Plain(share.at("fair_share")) + "; " +
+                      Count(got.value("jobs_ahead", 0), "job") + " ahead in its queue");
+    Line("room",
+         fmt::format("{} of {} fit now, {} if all preemptible work left", got.value("fit_now", 0),
+                     Count(got.value("workers_needed", 0), "worker"),
+                     got.value("fit_if_preemptible_work_left", 0)));
+  }
+  std::string nodes;
+  for (const auto& [filter, count] : got.value("nodes_by_filter", Json::object()).items()) {
+    nodes += (nodes.empty() ? "" : ", ") + count.dump() + " " + Lack(filter);
+  }
+  if (!nodes.empty()) Line("nodes", nodes);
+  if (got.contains("nearest_fit")) {
+    const auto& nearest = got.at("nearest_fit");
+    const auto missing = nearest.value("gpus_missing", 0);
+    const auto lack = nearest.value("missing", "");
+    Line("nearest", nearest.value("node", "") + ", short of " +
+                        (missing > 0          ? Count(missing, "GPU")
+                         : lack == "gpu-type" ? "the GPU type"
+                                              : lack));
+  }
+  for (const auto& holder : got.value("held_by", Json::array())) {
+    const auto gpus = Plain(holder.at("gpus"));
+    Line("held by", "queue " + holder.value("queue", "") + ": " + gpus +
+                        (gpus == "1" ? " GPU, " : " GPUs, ") + holder.value("right", ""));
+  }
+}
+
+}  // namespace
+
+int Why(Session& session, const std::string& job) {
+  return session.Show(session.client().Get("jobs/" + job + "/explain"), [](const Json& got) {
+    const auto phase = got.value("phase", "");
+    const bool runs = phase == "running" || phase == "starting";
+    std::cout << "job " << got.value("id", "") << " " << got.value("name", "") << " is "
+              << Paint(phase, ScreenNow().color) << ": " << got.value("sentence", "") << ".\n";
+    Facts(got);
+    for (const auto& change : got.value("would_start_it", Json::array())) {
+      Line(runs ? "grows if" : "starts if", "you " + Plain(change));
+    }
+    for (const auto& one : got.value("preemptions", Json::array())) {
+      Line("history", Clock(TimeMs(one, "at")) + " " + one.value("what", "") + " by rule " +
+                          one.value("rule", "") +
+                          (one.contains("for_name") ? " for " + one.value("for_user", "") + "'s " +
+                                                          one.value("for_name", "")
+                                                    : ""));
+    }
+    const auto mark = Mark(got);
+    if (!mark.empty()) Line("note", "the GPUs here are " + mark);
+  });
+}
+
+}  // namespace muster::cli
