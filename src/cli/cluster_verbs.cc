@@ -172,7 +172,7 @@ int Queues(Session& session) {
                       cell("jobs_waiting"), Mark(queue)});
     }
     PrintTable({"QUEUE", "QUOTA", "LIMIT", "HELD", "SHARE", "RUNNING", "WAITING", "NOTE"}, rows,
-               {"NOTE"});
+               {"NOTE", "SHARE", "LIMIT"});
   });
 }
 
@@ -189,13 +189,14 @@ int ApplyQueues(Session& session, const std::string& file, const client::Client:
   if (!answer) return Refuse(answer.error());
   const bool tried = query.contains("dry_run");
   nlohmann::ordered_json document;
-  for (const auto& name : nlohmann::ordered_json::parse(*answer).at("applied")) {
+  const auto got = nlohmann::ordered_json::parse(*answer);
+  for (const auto& name : got.at("applied")) {
     document["queues"].push_back({{"id", name}, {"name", name}});
     if (tried) document["queues"].back()["dry_run"] = true;
   }
-  return session.Show(document.dump(2), [tried](const Json& got) {
+  return session.Show(document.dump(2), [tried](const Json& shown) {
     std::cout << (tried ? "would apply:" : "applied:");
-    for (const auto& queue : got.at("queues")) std::cout << ' ' << queue.value("name", "");
+    for (const auto& queue : shown.at("queues")) std::cout << ' ' << queue.value("name", "");
     std::cout << '\n';
   });
 }

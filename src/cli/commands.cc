@@ -75,7 +75,8 @@ Commands::Commands(CLI::App& app, int& status, const std::string& version)
   };
   AddSendVerbs(app);
   auto* ps = verb(&app, "ps", "List jobs",
-                  "muster ps\nmuster ps -a --filter 'gpus>=4,phase=running' --sort=-gpus\n"
+                  "muster ps\nmuster ps --filter 'gpus>=4,phase=running' --sort=-gpus\n"
+                  "muster ps -a --sort=-created_at --limit 20\n"
                   "muster ps --queue vision --watch",
                   [&w](Session& s) { return Ps(s, w.list); });
   ps->add_flag("-a,--all", w.list.all, "also those that have ended");
@@ -84,8 +85,10 @@ Commands::Commands(CLI::App& app, int& status, const std::string& version)
   ps->add_option("--phase", w.list.phase, "of this phase: waiting, running, failed, ...");
   ps->add_option("--filter", w.list.filter,
                  "conditions with commas between: gpus>=4,user!=ana,name~resnet,labels.team=a");
-  ps->add_option("--sort", w.list.sort,
-                 "id, name, user, queue, priority, gpus or created_at; -gpus: largest first");
+  ps->add_option(
+      "--sort", w.list.sort,
+      "id, name, user, queue, priority, gpus or created_at; -gpus: largest first; with -a id or "
+      "created_at");
   ps->add_option("--limit", w.list.limit, "at most so many; default 500")
       ->check(CLI::Range(1, 10'000'000));
   w.verbs.MayWatch(ps);
@@ -198,7 +201,7 @@ void Commands::AddOutputVerbs(CLI::App& app) {
   Words& w = *words_;
   auto* logs = w.verbs.Add(
       &app, "logs", "The output of a worker",
-      "muster logs resnet\nmuster logs resnet -f --tail 20\nmuster logs @last --rank 1 --err",
+      "muster logs resnet\nmuster logs resnet -f --tail 20\nmuster logs resnet --rank 1 --err",
       [&w](Session& s) {
         if (!w.since.empty()) {
           const auto since_ms = ParseDurationMs(w.since);

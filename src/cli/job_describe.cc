@@ -73,7 +73,8 @@ void Head(const Json& job) {
 
 void Asked(const Json& spec) {
   Section("Asked for");
-  for (const auto& [name, role] : spec.value("roles", Json::object()).items()) {
+  const auto roles = spec.value("roles", Json::object());
+  for (const auto& [name, role] : roles.items()) {
     const auto types = role.value("gpu_types", Json::array());
     Line(name, "workers " + Plain(role.value("count", Json(1))) + "; each " +
                    Flow(role.value("resources", Json::object())) +

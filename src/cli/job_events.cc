@@ -62,7 +62,7 @@ Result<Page> AskLast(Session& session, const EventOptions& options) {
 
 int Print(Session& session, const Page& page, bool follow) {
   if (follow && !session.for_people()) {  // no document has an end: one object a line
-    for (const auto& event : page.events) std::cout << event.dump() << '\n';
+    for (const auto& event : page.events) std::cout << SafeJson(event.dump()) << '\n';
     return 0;
   }
   Json document;

@@ -49,7 +49,6 @@ struct ListOptions {
   std::string user;
   std::string phase, filter, sort;
   std::int64_t limit = 500;
-  bool watch = false;
 };
 int Ps(Session& session, const ListOptions& options);
 int DescribeJob(Session& session, const std::string& job);

@@ -107,22 +107,24 @@ int Ps(Session& session, const ListOptions& options) {
   for (const char* ended : {"succeeded", "failed", "cancelled"}) {
     if (options.phase == ended) query["all"] = "1";
   }
-  return session.Repeat(options.watch, [&] {
-    return session.Show(AllPages(session, query, options.limit), [&](const Json& got) {
-      std::vector<std::string> head = {"ID",      "NAME", "USER", "QUEUE", "PHASE",
-                                       "WORKERS", "GPUS", "AGE",  "RAN"};
-      if (session.wide()) head.insert(head.end(), {"PRIORITY", "RESTARTS"});
-      head.emplace_back("NOTE");
-      std::vector<std::vector<std::string>> rows;
-      for (const auto& job : got.at("jobs")) {
-        job.at("status").at("gpus");  // or it is no job: throws
-        rows.push_back(Row(job, session.wide()));
-      }
-      PrintTable(head, rows, {"RESTARTS", "PRIORITY", "RAN", "WORKERS", "USER", "AGE", "QUEUE"});
-      if (rows.empty())
-        std::cerr << (query.contains("all") ? "no jobs\n" : "no jobs wait or run\n");
-      if (got.contains("next")) std::cerr << "there are more; --limit shows them\n";
-    });
+  const auto key = options.sort.substr(options.sort.starts_with('-') ? 1 : 0);
+  if (query.contains("all") && !key.empty() && key != "id" && key != "created_at") {
+    return Refuse({ErrorCode::kUsage, "--sort: with jobs that have ended it takes id or created_at",
+                   "leave out -a, or sort what -o json prints"});
+  }
+  return session.Show(AllPages(session, query, options.limit), [&](const Json& got) {
+    std::vector<std::string> head = {"ID",      "NAME", "USER", "QUEUE", "PHASE",
+                                     "WORKERS", "GPUS", "AGE",  "RAN"};
+    if (session.wide()) head.insert(head.end(), {"PRIORITY", "RESTARTS"});
+    head.emplace_back("NOTE");
+    Rows rows;
+    for (const auto& job : got.at("jobs")) {
+      job.at("status").at("gpus");  // or it is no job: throws
+      rows.push_back(Row(job, session.wide()));
+    }
+    PrintTable(head, rows, {"RESTARTS", "PRIORITY", "RAN", "WORKERS", "USER", "AGE", "QUEUE"});
+    if (rows.empty()) std::cerr << (query.contains("all") ? "no jobs\n" : "no jobs wait or run\n");
+    if (got.contains("next")) std::cerr << "there are more; --limit shows them\n";
   });
 }
 

@@ -18,17 +18,15 @@ void Line(const char* name, const std::string& value) {
 
 // The engine's word for what a node lacks, as people say it.
 std::string Lack(const std::string& filter) {
-  for (const auto& [word, said] : {std::pair{"fits", "fit"},
-                                   {"down", "are down"},
-                                   {"cordoned", "are cordoned"},
-                                   {"confined", "are outside the nodes it may use"},
-                                   {"gpu-type", "have other types of GPU"},
-                                   {"gpu-memory", "have too little GPU memory"},
-                                   {"gpus", "have too few free GPUs"},
-                                   {"cores", "have too few free cores"},
-                                   {"memory", "have too little free memory"},
-                                   {"countable", "lack another resource"},
-                                   {"workers", "have all the workers they may have"}}) {
+  for (const auto& [word, said] : {std::pair{"fits", "it fits there"},
+                                   {"confined", "it may not run there"},
+                                   {"gpu-type", "other types of GPU"},
+                                   {"gpu-memory", "too little GPU memory"},
+                                   {"gpus", "too few free GPUs"},
+                                   {"cores", "too few free cores"},
+                                   {"memory", "too little free memory"},
+                                   {"countable", "too little of another resource"},
+                                   {"workers", "no place for one more worker"}}) {
     if (filter == word) return said;
   }
   return filter;
@@ -41,23 +39,22 @@ void Facts(const Json& got) {
                       ", fair share now " + Plain(share.at("fair_share")) + "; " +
                       Count(got.value("jobs_ahead", 0), "job") + " ahead in its queue");
     Line("room",
-         fmt::format("{} of {} fit now, {} if all preemptible work left", got.value("fit_now", 0),
-                     Count(got.value("workers_needed", 0), "worker"),
+         fmt::format("for {} of {} now, for {} if all preemptible work left",
+                     got.value("fit_now", 0), Count(got.value("workers_needed", 0), "worker"),
                      got.value("fit_if_preemptible_work_left", 0)));
   }
   std::string nodes;
-  for (const auto& [filter, count] : got.value("nodes_by_filter", Json::object()).items()) {
-    nodes += (nodes.empty() ? "" : ", ") + count.dump() + " " + Lack(filter);
+  const auto filters = got.value("nodes_by_filter", Json::object());
+  for (const auto& [filter, count] : filters.items()) {
+    nodes += (nodes.empty() ? "" : ", ") + Lack(filter) + " (" + count.dump() + ")";
   }
   if (!nodes.empty()) Line("nodes", nodes);
   if (got.contains("nearest_fit")) {
     const auto& nearest = got.at("nearest_fit");
     const auto missing = nearest.value("gpus_missing", 0);
-    const auto lack = nearest.value("missing", "");
-    Line("nearest", nearest.value("node", "") + ", short of " +
-                        (missing > 0          ? Count(missing, "GPU")
-                         : lack == "gpu-type" ? "the GPU type"
-                                              : lack));
+    Line("nearest", nearest.value("node", "") + ": " +
+                        (missing > 0 ? Count(missing, "GPU") + " missing"
+                                     : Lack(nearest.value("missing", ""))));
   }
   for (const auto& holder : got.value("held_by", Json::array())) {
     const auto gpus = Plain(holder.at("gpus"));

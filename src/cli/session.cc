@@ -97,7 +97,7 @@ Json Cleaned(const Json& value) {
 void PrintYaml(const std::string& json) {
   model::Problems problems;
   for (const auto& document : model::ParseDocuments(json, problems)) {
-    std::cout << model::WriteYaml(document);
+    std::cout << SafeJson(model::WriteYaml(document));  // quoted texts have the same escapes
   }
 }
 
@@ -126,13 +126,13 @@ int Session::Show(const Result<std::string>& given,
   if (selection_.Any()) parsed = Json::parse(*answer);
   switch (output_) {
     case Output::kJson:
-      std::cout << *answer << (answer->ends_with('\n') ? "" : "\n");
+      std::cout << SafeJson(*answer) << (answer->ends_with('\n') ? "" : "\n");
       break;
     case Output::kJsonl:
       if (const auto& items = Items(parsed); items.is_array()) {
-        for (const auto& item : items) std::cout << item.dump() << '\n';
+        for (const auto& item : items) std::cout << SafeJson(item.dump()) << '\n';
       } else {
-        std::cout << items.dump() << '\n';
+        std::cout << SafeJson(items.dump()) << '\n';
       }
       break;
     case Output::kYaml:

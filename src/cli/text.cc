@@ -82,6 +82,22 @@ std::string Clean(std::string_view text, Breaks breaks) {
   return out;
 }
 
+std::string SafeJson(std::string_view json) {
+  std::string out;
+  out.reserve(json.size());
+  while (!json.empty()) {
+    const auto length = std::max<std::size_t>(1, model::CharacterLength(json));
+    const auto code = CodeOf(json, length);
+    if (code < 0x7F || (code >= 0xA0 && !In(kHidden, code)) || code > 0xFFFF) {
+      out += json.substr(0, length);
+    } else {
+      out += fmt::format("\\u{:04x}", code);
+    }
+    json.remove_prefix(length);
+  }
+  return out;
+}
+
 std::size_t Columns(std::string_view text) {
   std::size_t columns = 0;
   while (!text.empty()) {

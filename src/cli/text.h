@@ -16,6 +16,9 @@ enum class Breaks { kEscape, kKeep };  // line breaks
 
 std::string Clean(std::string_view text, Breaks breaks = Breaks::kEscape);
 
+// The same JSON, with what a terminal would obey, and what is not seen, as escapes.
+std::string SafeJson(std::string_view json);
+
 // Of text that is clean.
 std::size_t Columns(std::string_view text);
 // At most so many columns, with an ellipsis where something was left out.

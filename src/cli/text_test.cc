@@ -23,6 +23,12 @@ TEST(Text, BytesThatAreNoUtf8AreShownAsTheyAre) {
   EXPECT_EQ(Clean("größe 機械 👍"), "größe 機械 👍");
 }
 
+TEST(Text, JsonSaysTheSameWithEscapes) {
+  EXPECT_EQ(SafeJson("{\"a\": \"b\xC2\x9B\xE2\x80\xAE\x7F\"}\n"),
+            "{\"a\": \"b\\u009b\\u202e\\u007f\"}\n");
+  EXPECT_EQ(SafeJson("[\"größe 機 👍\"]"), "[\"größe 機 👍\"]");
+}
+
 TEST(Text, WidthsAreColumnsOfTheScreen) {
   EXPECT_EQ(Columns("größe"), 5U);
   EXPECT_EQ(Columns("機械"), 4U);
