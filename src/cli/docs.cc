@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "cli/help_text.h"
 
@@ -127,8 +128,7 @@ std::string Manual(const std::vector<VerbDoc>& verbs, const std::string& version
   for (const auto& verb : verbs) {
     if (verb.group != group) out += fmt::format(".SH \"{}\"\n", verb.group);
     group = verb.group;
-    out += fmt::format(".SS {}\n{}.\n.PP\n.B {}\n", Troff(verb.usage), Troff(verb.help),
-                       Troff(verb.usage));
+    out += fmt::format(".SS {}\n{}.\n", Troff(verb.usage), Troff(verb.help));
     for (const auto* words : {&verb.places, &verb.flags}) {
       for (const auto& word : *words) {
         if ((word.common && !word.name.starts_with("-o")) || word.name.starts_with("-h")) continue;

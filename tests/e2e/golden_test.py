@@ -70,8 +70,9 @@ class Golden(Case):
         super().setUp()
         self.daemon.stop()
         self.path("cluster.yaml").write_text(CLUSTER)
-        self.daemon = type(self.daemon)(e2e_test.BUILD, self.folder / "lab", "--config", str(self.path("cluster.yaml")))
+        self.daemon = type(self.daemon)(e2e_test.BUILD, self.folder / f"{self.folder.name}-lab", "--config", str(self.path("cluster.yaml")))
         self.daemon.start()
+        self.addCleanup(self.daemon.stop)
         for spec in JOBS:
             self.daemon.submit(spec)
         self.daemon.call("POST", "jobs?held=1", sim("kept", queue="speech", gpus=1))
