@@ -78,7 +78,7 @@ void PrintTopology(const Json& got, const Json& nodes) {
                     group.mark});
     before = node;
   }
-  PrintTable({"NODE", "NUMA", "PCIE", "NVLINK", "GPUS", "TYPE", "FREE", "NICS", ""}, rows);
+  PrintTable({"NODE", "NUMA", "PCIE", "NVLINK", "GPUS", "TYPE", "FREE", "NICS", "NOTE"}, rows);
 }
 
 // Both lists in one document.

@@ -71,13 +71,32 @@ void Head(const Json& job) {
   Line("labels", Flow(job.value("labels", Json::object()), "="));
 }
 
+// "2 GPUs, 4 cores, 16Gi of memory", then whatever else is counted.
+std::string Resources(Json asked) {
+  std::string out;
+  const auto add = [&out](const std::string& text) { out += (out.empty() ? "" : ", ") + text; };
+  const auto take = [&](const char* key, const char* one, const char* many) {
+    if (!asked.contains(key)) return;
+    const auto amount = Plain(asked.at(key));
+    add(amount + " " + (amount == "1" ? one : many));
+    asked.erase(key);
+  };
+  take("gpus", "GPU", "GPUs");
+  take("gpu_memory", "of GPU memory", "of GPU memory");
+  take("cpus", "core", "cores");
+  take("memory", "of memory", "of memory");
+  for (const auto& [key, amount] : asked.items()) add(Plain(amount) + " " + key);
+  return out.empty() ? "nothing" : out;
+}
+
 void Asked(const Json& spec) {
   Section("Asked for");
   const auto roles = spec.value("roles", Json::object());
   for (const auto& [name, role] : roles.items()) {
     const auto types = role.value("gpu_types", Json::array());
-    Line(name, "workers " + Plain(role.value("count", Json(1))) + "; each " +
-                   Flow(role.value("resources", Json::object())) +
+    const auto count = Plain(role.value("count", Json(1)));
+    Line(name, count + (count == "1" ? " worker with " : " workers, each with ") +
+                   Resources(role.value("resources", Json::object())) +
                    (types.empty() ? "" : "; GPU types " + Flow(types)));
   }
   std::string command;

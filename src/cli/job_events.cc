@@ -1,5 +1,6 @@
 // What happened: events of one job or of all, the last ones or as they come.
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <functional>
 #include <iostream>
@@ -79,6 +80,15 @@ int Print(Session& session, const Page& page, bool follow) {
   });
 }
 
+// A bit for each GPU, as numbers: "0,1".
+std::string Devices(const nlohmann::json& bits) {
+  std::string out;
+  for (auto mask = bits.get<std::uint64_t>(); mask != 0; mask &= mask - 1) {
+    out += (out.empty() ? "" : ",") + std::to_string(std::countr_zero(mask));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string FactsOf(const nlohmann::json& event) {
@@ -89,14 +99,18 @@ std::string FactsOf(const nlohmann::json& event) {
                          key == "gid" || key == "launch";
       const bool none = value == 0 && (key == "cause" || key == "pid" || key == "signal" ||
                                        key == "max_rss_bytes");
-      if (known || none || value == false || value == -1 || value == "") continue;
+      if (known || none || value == false || value == -1 || value == "" || value == "none") {
+        continue;
+      }
       if (value.is_object()) {
         add(value);
         continue;
       }
+      const auto said = key == "devices" ? Devices(value) : Plain(value);
+      if (said.empty()) continue;
       if (!out.empty()) out += ", ";
-      out += key;
-      if (value != true) out += " " + (value.is_array() ? value.dump() : Plain(value));
+      out += key == "devices" ? "gpus" : key;
+      if (value != true) out += " " + said;
     }
   };
   add(event.at("facts"));

@@ -69,8 +69,15 @@ int Why(Session& session, const std::string& job) {
   return session.Show(session.client().Get("jobs/" + job + "/explain"), [](const Json& got) {
     const auto phase = got.value("phase", "");
     const bool runs = phase == "running" || phase == "starting";
-    std::cout << "job " << got.value("id", "") << " " << got.value("name", "") << " is "
-              << Paint(phase, ScreenNow().color) << ": " << got.value("sentence", "") << ".\n";
+    constexpr std::string_view kEnded = "it has ended: ";
+    auto sentence = got.value("sentence", "");
+    const bool ended = sentence.starts_with(kEnded);
+    if (ended) sentence.erase(0, kEnded.size());
+    std::cout << "job " << got.value("id", "") << " " << got.value("name", "")
+              << (!ended                 ? " is "
+                  : phase == "cancelled" ? " was "
+                                         : " has ")
+              << Paint(phase, ScreenNow().color) << ": " << sentence << ".\n";
     Facts(got);
     for (const auto& change : got.value("would_start_it", Json::array())) {
       Line(runs ? "grows if" : "starts if", "you " + Plain(change));

@@ -44,7 +44,7 @@ int Plan(Session& session, const std::string& file) {
 
 int Pools(Session& session) {
   return session.Show(
-      session.client().Get("pools"), {"POOL", "NODES READY", "GPUS IN USE", ""},
+      session.client().Get("pools"), {"POOL", "NODES READY", "GPUS IN USE", "NOTE"},
       [](const Json& got) {
         Rows rows;
         for (const auto& pool : got.at("pools")) {

@@ -41,6 +41,10 @@ std::string Complaint(const CLI::App* app, const CLI::Error& error) {
     path += " " + at->get_name();
   }
   std::string said = error.what();
+  for (const std::string_view stiff : {"The following argument was not expected: ",
+                                       "The following arguments were not expected: "}) {
+    if (said.starts_with(stiff)) said.replace(0, stiff.size(), "this is not known here: ");
+  }
   if (said.find("subcommand is required") != std::string::npos) said = "which verb is meant?";
   return "muster: " + muster::cli::Clean(said, muster::cli::Breaks::kKeep) + " (`" + path +
          " --help` tells more)\n";

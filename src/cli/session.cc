@@ -63,6 +63,10 @@ namespace {
 
 void PrintNames(const nlohmann::json& items) {
   const auto print = [](const nlohmann::json& item) {
+    if (item.contains("gpu") && item.contains("node")) {  // a GPU has no name of its own
+      std::cout << Clean(Plain(item.at("node"))) << '/' << Plain(item.at("gpu")) << '\n';
+      return;
+    }
     for (const char* key : {"id", "name", "node", "user", "job", "version"}) {
       const auto found = item.find(key);
       if (found != item.end() && found->is_string()) {
