@@ -1,8 +1,14 @@
 #include "cli/cluster_verbs.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "base/files.h"
 #include "base/units.h"
@@ -16,62 +22,157 @@ namespace {
 
 using Json = nlohmann::json;
 
+std::string HeldBy(const Json& gpu, const char* key) {
+  std::string list;
+  for (const auto& job : gpu.at("jobs")) {
+    list += (list.empty() ? "" : ", ") + (std::string_view(key) == "job"
+                                              ? job.value("id", "") + " " + job.value("name", "")
+                                              : job.value(key, ""));
+  }
+  const auto others = gpu.value("others", 0);
+  if (others > 0 && std::string_view(key) == "job") {
+    list += (list.empty() ? "" : ", ") + std::to_string(others) + " of others";
+  }
+  return list;
+}
+
+bool IsFree(const Json& gpu) { return gpu.at("jobs").empty() && gpu.value("others", 0) == 0; }
+
+// GPUs that hang on the same NUMA node, switch and island, a row for each such group.
+void PrintTopology(const Json& got, const Json& nodes) {
+  std::string levels;
+  for (const auto& level : got.at("levels")) {
+    levels += (levels.empty() ? "" : " > ") + level.value("level", "") + " (" +
+              std::to_string(level.at("domains").size()) + ")";
+  }
+  std::cout << "levels: " << levels << "\n\n";
+  struct Group {
+    std::string gpus, type, mark;
+    int count = 0, free = 0;
+  };
+  std::map<std::tuple<std::string, int, int, int>, Group> groups;
+  for (const auto& gpu : got.at("gpus")) {
+    auto& group = groups[{gpu.value("node", ""), gpu.value("numa", 0), gpu.value("pcie_switch", -1),
+                          gpu.value("nvlink_island", -1)}];
+    group.gpus += (group.gpus.empty() ? "" : ",") + Plain(gpu.at("gpu"));
+    group.type = gpu.value("type", "");
+    group.mark = Mark(gpu);
+    ++group.count;
+    group.free += IsFree(gpu) ? 1 : 0;
+  }
+  Rows rows;
+  std::string before;
+  for (const auto& [key, group] : groups) {
+    const auto& [node, numa, pcie, nvlink] = key;
+    std::string nics;
+    for (const auto& one : nodes.at("nodes")) {
+      if (one.value("name", "") != node) continue;
+      for (const auto& nic : one.value("nics", Json::array())) {
+        if (nic.value("numa", 0) == numa) nics += (nics.empty() ? "" : ",") + nic.value("name", "");
+      }
+    }
+    const auto number = [](int n) { return n < 0 ? std::string("-") : std::to_string(n); };
+    rows.push_back({node == before ? "" : node, std::to_string(numa), number(pcie), number(nvlink),
+                    group.gpus, group.type,
+                    std::to_string(group.free) + " of " + std::to_string(group.count), nics,
+                    group.mark});
+    before = node;
+  }
+  PrintTable({"NODE", "NUMA", "PCIE", "NVLINK", "GPUS", "TYPE", "FREE", "NICS", "NOTE"}, rows);
+}
+
+// Both lists in one document.
+int GpuTopology(Session& session) {
+  const auto gpus = session.client().Get("gpus");
+  const auto levels = session.client().Get("topology");
+  const auto nodes = session.client().Get("nodes");
+  for (const auto* one : {&gpus, &levels, &nodes}) {
+    if (!*one) return Refuse(one->error());
+  }
+  auto document = nlohmann::ordered_json::parse(*gpus);
+  document["levels"] = nlohmann::ordered_json::parse(*levels).at("levels");
+  return session.Show(document.dump(2),
+                      [&](const Json& got) { PrintTopology(got, Json::parse(*nodes)); });
+}
+
+// A new file, or over the old one where that was allowed.
+Result<void> WriteNew(const std::string& file, const std::string& bytes, bool over) {
+  const int made = ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (over ? 0 : O_EXCL), 0666);
+  if (made < 0 && errno == EEXIST) {
+    return Fail(ErrorCode::kConflict, file + " is there already; it was not touched",
+                "give another name, or --yes to write over it");
+  }
+  if (made < 0) return tl::unexpected(PathError(file, errno));
+  ::close(made);
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  out << bytes;
+  out.close();
+  if (!out) return Fail(ErrorCode::kDenied, "cannot write " + file, "check the path and room");
+  return {};
+}
+
 }  // namespace
 
 int Nodes(Session& session) {
-  return session.Show(session.client().Get("nodes"), [](const Json& got) {
-    std::vector<std::vector<std::string>> rows;
+  return session.Show(session.client().Get("nodes"), [&](const Json& got) {
+    Rows rows;
     for (const auto& node : got.at("nodes")) {
-      std::string types;
+      std::string types, labels;
       for (const auto& [type, count] : node.at("gpus").items()) {
         types += (types.empty() ? "" : ", ") + count.dump() + " " + type;
+      }
+      for (const auto& [key, value] : node.at("labels").items()) {
+        labels += (labels.empty() ? "" : ",") + key + "=" + Plain(value);
       }
       rows.push_back({node.value("name", ""), node.value("pool", ""), node.value("state", ""),
                       Plain(node.at("gpus_in_use")) + "/" + Plain(node.at("gpus_total")), types,
                       Plain(node.at("cpus")),
                       FormatBytes(node.value("memory_bytes", std::int64_t{0}) >> 20 << 20),
-                      Mark(node)});
+                      session.wide() ? labels : "", node.value("why", Mark(node))});
     }
-    PrintTable({"NODE", "POOL", "STATE", "IN USE", "GPUS", "CPUS", "MEMORY", ""}, rows);
+    PrintTable({"NODE", "POOL", "STATE", "IN USE", "GPUS", "CPUS", "MEMORY",
+                session.wide() ? "LABELS" : "", "NOTE"},
+               rows, {"POOL", "MEMORY", "CPUS"});
   });
 }
 
 int MarkNode(Session& session, const std::string& node, const std::string& verb,
              const client::Client::Query& query) {
   const auto answer = session.client().Post("nodes/" + node + ":" + verb, query, "");
-  return session.Show(answer, [](const Json& got) {
+  if (!answer) return Refuse(answer.error());
+  return session.Show(Acted(*answer), [](const Json& got) {
     std::cout << (got.value("dry_run", false) ? "would change: node " : "node ")
-              << got.value("id", "") << ": " << got.value("phase", "") << '\n';
+              << got.value("name", "") << ": " << got.value("phase", "") << '\n';
   });
 }
 
-int Gpus(Session& session) {
+int Gpus(Session& session, bool topology) {
+  if (topology) return GpuTopology(session);
   return session.Show(session.client().Get("gpus"), [](const Json& got) {
-    std::vector<std::vector<std::string>> rows;
+    Rows rows;
     for (const auto& gpu : got.at("gpus")) {
-      std::string jobs, users;
-      for (const auto& job : gpu.at("jobs")) {
-        jobs += (jobs.empty() ? "" : ", ") + job.value("id", "") + " " + job.value("name", "");
-        users += (users.empty() ? "" : ", ") + job.value("user", "");
-      }
       rows.push_back({gpu.value("node", ""), Plain(gpu.at("gpu")), gpu.value("type", ""),
                       FormatBytes(gpu.value("memory_bytes", std::int64_t{0})),
-                      jobs.empty() ? "free" : jobs, users, Mark(gpu)});
+                      IsFree(gpu) ? "free" : HeldBy(gpu, "job"), HeldBy(gpu, "user"), Mark(gpu)});
     }
-    PrintTable({"NODE", "GPU", "TYPE", "MEMORY", "JOB", "USER", ""}, rows);
+    PrintTable({"NODE", "GPU", "TYPE", "MEMORY", "JOB", "USER", "NOTE"}, rows,
+               {"MEMORY", "USER", "TYPE"});
   });
 }
 
 int Queues(Session& session) {
   return session.Show(session.client().Get("queues"), [](const Json& got) {
-    std::vector<std::vector<std::string>> rows;
+    Rows rows;
     for (const auto& queue : got.at("queues")) {
-      rows.push_back({queue.value("name", ""), Plain(queue.at("gpu_quota")),
-                      Plain(queue.at("gpu_limit")), Plain(queue.at("gpus_held")),
-                      Plain(queue.at("gpu_fair_share")), Plain(queue.at("jobs_running")),
-                      Plain(queue.at("jobs_waiting")), Mark(queue)});
+      const auto cell = [&queue](const char* key) {
+        return queue.contains(key) ? Plain(queue.at(key)) : "";
+      };
+      rows.push_back({queue.value("name", ""), cell("gpu_quota"), cell("gpu_limit"),
+                      cell("gpus_held"), cell("gpu_fair_share"), cell("jobs_running"),
+                      cell("jobs_waiting"), Mark(queue)});
     }
-    PrintTable({"QUEUE", "QUOTA", "LIMIT", "HELD", "SHARE", "RUNNING", "WAITING", ""}, rows);
+    PrintTable({"QUEUE", "QUOTA", "LIMIT", "HELD", "SHARE", "RUNNING", "WAITING", "NOTE"}, rows,
+               {"NOTE", "SHARE", "LIMIT"});
   });
 }
 
@@ -84,30 +185,38 @@ int ApplyQueues(Session& session, const std::string& file, const client::Client:
               << model::Describe(problem) << '\n';
   }
   if (decoded.problems.HasErrors()) return ExitStatus(ErrorCode::kInvalid);
-  return session.Show(session.client().Post("queues", query, *text), [&](const Json& got) {
-    std::cout << (query.empty() ? "applied:" : "would apply:");
-    for (const auto& name : got.at("applied")) std::cout << ' ' << name.get<std::string>();
+  const auto answer = session.client().Post("queues", query, *text);
+  if (!answer) return Refuse(answer.error());
+  const bool tried = query.contains("dry_run");
+  nlohmann::ordered_json document;
+  const auto got = nlohmann::ordered_json::parse(*answer);
+  for (const auto& name : got.at("applied")) {
+    document["queues"].push_back({{"id", name}, {"name", name}});
+    if (tried) document["queues"].back()["dry_run"] = true;
+  }
+  return session.Show(document.dump(2), [tried](const Json& shown) {
+    std::cout << (tried ? "would apply:" : "applied:");
+    for (const auto& queue : shown.at("queues")) std::cout << ' ' << queue.value("name", "");
     std::cout << '\n';
   });
 }
 
-int SaveSnapshot(Session& session, const std::string& file) {
+int SaveSnapshot(Session& session, const std::string& file, bool over) {
   const auto bytes = session.client().Get("snapshot");
   if (!bytes) return Refuse(bytes.error());
-  std::ofstream out(file, std::ios::binary);
-  out << *bytes;
-  out.close();
-  if (!out) return Refuse({ErrorCode::kDenied, "cannot write " + file, "check the path and room"});
+  if (auto written = WriteNew(file, *bytes, over); !written) return Refuse(written.error());
   std::cerr << "saved " << bytes->size() << " bytes; `muster snapshot replay " << file
             << "` decides it again\n";
-  if (session.output() == Output::kTable || session.output() == Output::kWide) return 0;
+  if (session.for_people()) return 0;
   const auto recording = sim::DecodeRecording(*bytes);
   if (!recording) return Refuse(recording.error());
   const auto begun = state::State::Decode(recording->state);
   if (!begun) return Refuse(begun.error());
-  const Json saved = {{"file", file},
-                      {"bytes", bytes->size()},
-                      {"revision", begun->revision() + recording->records.size()}};
+  const nlohmann::ordered_json saved = {
+      {"name", file},
+      {"file", file},
+      {"bytes", bytes->size()},
+      {"revision", begun->revision() + recording->records.size()}};
   return session.Show(saved.dump(2), [](const Json&) {});
 }
 
@@ -118,20 +227,19 @@ int ReplaySnapshot(const std::string& file, Output output) {
   if (!recording) return Refuse(recording.error());
   const auto report = sim::Replay(*recording);
   if (!report) return Refuse(report.error());
-  if (output == Output::kJson) {
-    std::cout << Json{{"events", report->events},
-                      {"cycles", report->cycles},
-                      {"decisions", report->decisions},
-                      {"same", report->same},
-                      {"difference", report->difference}}
-                     .dump(2)
+  const nlohmann::ordered_json document = {{"events", report->events},
+                                           {"cycles", report->cycles},
+                                           {"decisions", report->decisions},
+                                           {"same", report->same},
+                                           {"difference", report->difference}};
+  Session session(client::Target{}, output);
+  const int shown = session.Show(document.dump(2), [](const Json& got) {
+    std::cout << Plain(got.at("events")) << " events, " << Plain(got.at("cycles")) << " cycles, "
+              << Plain(got.at("decisions")) << " decisions: "
+              << (got.value("same", false) ? "the same decisions" : got.value("difference", ""))
               << '\n';
-  } else {
-    std::cout << report->events << " events, " << report->cycles << " cycles, " << report->decisions
-              << " decisions: " << (report->same ? "the same decisions" : report->difference)
-              << '\n';
-  }
-  return report->same ? 0 : 1;
+  });
+  return shown != 0 ? shown : report->same ? 0 : 1;
 }
 
 }  // namespace muster::cli

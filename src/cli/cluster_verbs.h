@@ -12,10 +12,11 @@ namespace muster::cli {
 int Nodes(Session& session);
 int MarkNode(Session& session, const std::string& node, const std::string& verb,
              const client::Client::Query& query);
-int Gpus(Session& session);
+int Gpus(Session& session, bool topology);
 int Queues(Session& session);
 int ApplyQueues(Session& session, const std::string& file, const client::Client::Query& query);
-int SaveSnapshot(Session& session, const std::string& file);
+// Over a file that is there only when that is said.
+int SaveSnapshot(Session& session, const std::string& file, bool over);
 int ReplaySnapshot(const std::string& file, Output output);
 
 }  // namespace muster::cli

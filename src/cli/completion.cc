@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/help_text.h"
 #include "cli/verbs.h"
 
 namespace muster::cli {
@@ -38,8 +39,8 @@ std::vector<std::string> LiveNames(Verbs& verbs, const std::string& list) {
 }
 
 // What a flag or a place takes, by its name.
-std::vector<std::string> ValuesOf(Verbs& verbs, const std::string& verb, const std::string& name) {
-  if (name == "--output") return {"table", "wide", "json", "jsonl", "yaml", "name"};
+std::vector<std::string> ValuesOf(Verbs& verbs, const CLI::App* verb, const std::string& name) {
+  if (name == "--output") return verbs.FormatsOf(verb);
   if (name == "--context" || name == "CONTEXT") return LiveNames(verbs, "contexts");
   if (name == "--queue" || name == "QUEUE") return LiveNames(verbs, "queues");
   if (name == "JOB") return LiveNames(verbs, "jobs");
@@ -49,7 +50,7 @@ std::vector<std::string> ValuesOf(Verbs& verbs, const std::string& verb, const s
   if (name == "--by") return {"user", "queue", "job"};
   if (name == "--for") return {"running", "done"};
   if (name == "--role") {
-    if (verb == "create") return {"viewer", "user"};
+    if (verb->get_name() == "create") return {"viewer", "user"};
     return {"none", "viewer", "user", "admin"};
   }
   if (name == "--phase") {
@@ -73,13 +74,6 @@ struct Place {
   std::size_t filled = 0;
   const CLI::Option* open = nullptr;
 };
-
-CLI::App* Below(CLI::App& verb, const std::string& word) {
-  for (auto* one : verb.get_subcommands([](const CLI::App*) { return true; })) {
-    if (one->get_name() == word) return one;
-  }
-  return nullptr;
-}
 
 Place Walk(Verbs& verbs, const std::vector<std::string>& words) {
   Place at{verbs.app()};
@@ -121,7 +115,7 @@ std::vector<std::string> Complete(Verbs& verbs, const std::vector<std::string>& 
   const auto at = Walk(verbs, words);
   std::vector<std::string> found;
   if (at.open != nullptr) {
-    found = ValuesOf(verbs, at.verb->get_name(), LongName(*at.open));
+    found = ValuesOf(verbs, at.verb, LongName(*at.open));
   } else if (last.starts_with('-')) {
     for (const auto* option : at.verb->get_options()) {
       for (const auto& name : option->get_lnames()) found.push_back("--" + name);
@@ -131,7 +125,7 @@ std::vector<std::string> Complete(Verbs& verbs, const std::vector<std::string>& 
       if (!verb->get_group().empty()) found.push_back(verb->get_name());
     }
     if (const auto* place = Positional(*at.verb, at.filled); place != nullptr) {
-      found = ValuesOf(verbs, at.verb->get_name(), place->get_name(true));
+      found = ValuesOf(verbs, at.verb, place->get_name(true));
     }
   }
   std::erase_if(found, [&](const std::string& one) { return !one.starts_with(last); });

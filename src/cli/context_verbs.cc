@@ -78,6 +78,11 @@ int Login(const LoginWords& words, Output output) {
   });
 }
 
+Error NoContext(const std::string& name) {
+  return {ErrorCode::kNotFound, "there is no context \"" + name + "\"",
+          "`muster config view` shows them, `muster login URL` adds one"};
+}
+
 int View(Verbs& verbs, bool origins) {
   const auto settings = ResolveSettings(verbs.common().flags);
   if (!settings) return Refuse(settings.error());
@@ -125,13 +130,50 @@ int Use(const std::string& name) {
   const auto path = ContextPath();
   auto file = ReadContexts(path);
   if (!file) return Refuse(file.error());
-  if (!file->contexts.contains(name)) {
-    return Refuse({ErrorCode::kNotFound, "there is no context \"" + name + "\"",
-                   "`muster config view` shows them, `muster login URL` adds one"});
-  }
+  if (!file->contexts.contains(name)) return Refuse(NoContext(name));
   file->current = name;
   if (auto written = WriteContexts(path, *file); !written) return Refuse(written.error());
   std::cerr << "context " << name << " is the current one\n";
+  return 0;
+}
+
+// A context that nothing refers to any more.
+void Forget(ContextFile& file, const std::string& name) {
+  file.contexts.erase(name);
+  if (file.current == name) file.current.clear();
+}
+
+int Delete(const std::string& name) {
+  const auto path = ContextPath();
+  auto file = ReadContexts(path);
+  if (!file) return Refuse(file.error());
+  if (!file->contexts.contains(name)) return Refuse(NoContext(name));
+  const bool was_current = file->current == name;
+  Forget(*file, name);
+  if (auto written = WriteContexts(path, *file); !written) return Refuse(written.error());
+  std::cerr << "deleted context " << name
+            << (was_current ? "; now the daemon of this machine is meant\n" : "\n");
+  return 0;
+}
+
+// Takes the context and its token out of the file; the token itself lives until it is revoked.
+int Logout(const std::string& named) {
+  const auto path = ContextPath();
+  auto file = ReadContexts(path);
+  if (!file) return Refuse(file.error());
+  const auto name = named.empty() ? file->current : named;
+  const auto found = file->contexts.find(name);
+  if (name.empty()) {
+    return Refuse({ErrorCode::kNotFound, "there is no current context to log out of",
+                   "`muster config view` shows them"});
+  }
+  if (found == file->contexts.end()) return Refuse(NoContext(name));
+  const auto context = found->second;
+  Forget(*file, name);
+  if (auto written = WriteContexts(path, *file); !written) return Refuse(written.error());
+  std::cerr << "logged out of " << context.server << "; context " << name << " is gone\n";
+  if (context.token.empty()) return 0;
+  std::cerr << "its token still works until it expires: `muster token revoke` ends it\n";
   return 0;
 }
 
@@ -142,20 +184,32 @@ void AddContextVerbs(Verbs& verbs) {
   auto* login = verbs.AddLocal(verbs.app(), "login", "Use a daemon elsewhere from now on",
                                "muster login https://gpu.example.org:7443 --token-stdin < token",
                                [w, &verbs] { return Login(*w, verbs.common().output); });
+  verbs.Formats(login);
   login->add_option("URL", w->server, "https://host:port, or unix:/path")->required();
   login->add_flag("--token-stdin", w->token_stdin, "read the token from standard input");
   login->add_option("--ca", w->ca, "PEM file that signs the server's certificate");
   login->add_option("--name", w->name, "name of the context; default: the host");
+  auto name = std::make_shared<std::string>();
+  verbs
+      .AddLocal(verbs.app(), "logout", "Forget a context and its token", "muster logout lab",
+                [name] { return Logout(*name); })
+      ->add_option("CONTEXT", *name, "default: the current one");
   CLI::App* config = verbs.Group("config", "What muster goes by");
   auto origins = std::make_shared<bool>(false);
-  verbs
-      .AddLocal(config, "view", "Every setting; tokens are not shown",
-                "muster config view --origins", [origins, &verbs] { return View(verbs, *origins); })
-      ->add_flag("--origins", *origins, "and where it comes from");
-  auto name = std::make_shared<std::string>();
+  auto* view = verbs.AddLocal(config, "view", "Every setting; tokens are not shown",
+                              "muster config view --origins",
+                              [origins, &verbs] { return View(verbs, *origins); });
+  view->add_flag("--origins", *origins, "and where it comes from");
+  verbs.Formats(view);
+  verbs.ServerFlagsFor(view);
   verbs
       .AddLocal(config, "use", "Make a context the current one", "muster config use lab",
                 [name] { return Use(*name); })
+      ->add_option("CONTEXT", *name, "its name")
+      ->required();
+  verbs
+      .AddLocal(config, "delete", "Remove a context, with its token", "muster config delete lab",
+                [name] { return Delete(*name); })
       ->add_option("CONTEXT", *name, "its name")
       ->required();
 }

@@ -82,8 +82,15 @@ Result<ContextFile> ReadContexts(const std::string& path) {
   out.current = TextOf(documents.front(), "current");
   const auto* contexts = documents.front().Find("contexts");
   if (contexts == nullptr) return out;
+  bool secret = false;
   for (const auto& one : contexts->children) {
     out.contexts[one.key] = {TextOf(one, "server"), TextOf(one, "token"), TextOf(one, "ca")};
+    secret |= !out.contexts[one.key].token.empty();
+  }
+  struct stat facts {};
+  if (secret && ::stat(path.c_str(), &facts) == 0 && (facts.st_mode & 077U) != 0) {
+    return Fail(ErrorCode::kDenied, path + " holds tokens, and others may read it",
+                "chmod 600 " + path + ", and revoke the tokens if somebody has");
   }
   return out;
 }

@@ -56,6 +56,16 @@ TEST_F(ContextsTest, TheTokenOfAContextGoesToItsServerOnly) {
   EXPECT_EQ(ResolveSettings({"", "lab"})->target.token, "secret-of-lab");
 }
 
+TEST_F(ContextsTest, AFileWithTokensThatOthersMayReadIsNotUsed) {
+  ASSERT_EQ(::chmod(ContextPath().c_str(), 0640), 0);
+  const auto file = ReadContexts(ContextPath());
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.error().code, ErrorCode::kDenied);
+  EXPECT_NE(file.error().hint.find("chmod 600"), std::string::npos);
+  std::ofstream(ContextPath()) << "contexts: {here: {server: /a.sock}}";
+  EXPECT_TRUE(ReadContexts(ContextPath()));  // no secret in it
+}
+
 TEST_F(ContextsTest, NoSettingShowsAToken) {
   ::setenv("MUSTER_TOKEN", "secret-of-mine", 1);
   const auto settings = ResolveSettings({});

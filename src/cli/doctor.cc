@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "base/units.h"
+#include "cli/text.h"
 
 namespace muster::cli {
 namespace {
@@ -197,19 +199,16 @@ void CheckTokens(Session& session, Findings& findings) {
 void Print(const Json& findings, bool color) {
   for (const auto& one : findings) {
     const auto result = one.value("result", ""), advice = one.value("advice", "");
-    const char* paint = !color             ? ""
-                        : result == "ok"   ? "\033[32m"
-                        : result == "warn" ? "\033[33m"
-                                           : "\033[31m";
-    std::cout << fmt::format("{}{:<4}{}  {:<8} {}{}\n", paint, result, color ? "\033[0m" : "",
-                             one.value("name", ""), one.value("said", ""),
-                             advice.empty() ? "" : " -> " + advice);
+    std::cout << Paint(result, color)
+              << std::string(6 - std::min<std::size_t>(result.size(), 4), ' ')
+              << Pad(one.value("name", ""), 9) << one.value("said", "")
+              << (advice.empty() ? "" : " -> " + advice) << '\n';
   }
 }
 
 }  // namespace
 
-int Doctor(Session& session, const std::string& version, bool no_color) {
+int Doctor(Session& session, const std::string& version) {
   Findings findings;
   if (CheckDaemon(session, findings, version)) {
     CheckClock(session, findings);
@@ -218,12 +217,9 @@ int Doctor(Session& session, const std::string& version, bool no_color) {
     CheckTokens(session, findings);
   }
   CheckMachine(session, findings);
-  const char* plain = std::getenv("NO_COLOR");
-  const bool color =
-      !no_color && (plain == nullptr || *plain == '\0') && ::isatty(STDOUT_FILENO) == 1;
   const nlohmann::ordered_json document = {{"checks", findings.list()}};
-  const int shown =
-      session.Show(document.dump(2), [&](const Json& got) { Print(got.at("checks"), color); });
+  const int shown = session.Show(
+      document.dump(2), [&](const Json& got) { Print(got.at("checks"), SheetNow().color); });
   return shown != 0 ? shown : findings.failed() ? 1 : 0;
 }
 

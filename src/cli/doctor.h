@@ -10,6 +10,6 @@
 
 namespace muster::cli {
 
-int Doctor(Session& session, const std::string& version, bool no_color);
+int Doctor(Session& session, const std::string& version);
 
 }  // namespace muster::cli

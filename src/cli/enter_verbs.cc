@@ -57,7 +57,8 @@ int Attach(Session& session, const std::string& job, std::int64_t worker) {
 void AddEnterVerbs(Verbs& verbs) {
   const auto options = std::make_shared<EnterOptions>();
   const auto common = [&](CLI::App* command) {
-    command->add_option("JOB", options->job, "name, id or @last")->required();
+    verbs.NoOutput(command);
+    IsName(command->add_option("JOB", options->job, "name, id or @last")->required(), "job");
     command->add_option("--rank", options->worker, "of this worker; default 0")
         ->check(CLI::Range(0, 99'999));
     return command;

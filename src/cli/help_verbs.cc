@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <iostream>
 #include <memory>
@@ -10,6 +11,7 @@
 
 #include "base/files.h"
 #include "cli/doctor.h"
+#include "cli/text.h"
 #include "cli/verbs.h"
 
 namespace muster::cli {
@@ -82,16 +84,40 @@ int Init(const std::string& path) {
   return 0;
 }
 
-// The same job once more. Its number among the tasks of an array is not part of its file.
+// Whether the daemon shows the names of the variables only.
+bool EnvIsHidden(const nlohmann::ordered_json& spec) {
+  const auto env = spec.find("env");
+  if (env == spec.end() || env->empty()) return false;
+  return std::all_of(env->begin(), env->end(), [](const auto& value) { return value == "***"; });
+}
+
+// The same job once more. What is hidden of it cannot be copied.
 int Clone(Session& session, const std::string& job, const std::string& name, bool dry_run) {
   const auto answer = session.client().Get("jobs/" + job);
   if (!answer) return Refuse(answer.error());
-  auto spec = nlohmann::ordered_json::parse(*answer).at("spec");
+  const auto found = nlohmann::ordered_json::parse(*answer);
+  if (!found.contains("spec")) {
+    return Refuse({ErrorCode::kInvalid, "an array cannot be cloned", "submit its file again"});
+  }
+  auto spec = found.at("spec");
   if (!name.empty()) spec["name"] = name;
+  if (EnvIsHidden(spec)) {
+    std::string hidden;
+    for (const auto& [key, value] : spec.at("env").items()) hidden += " " + key;
+    spec.erase("env");
+    std::cerr << Clean("muster: job " + found.value("id", "") + " is " + found.value("user", "") +
+                       "'s: its environment is hidden from you and was not copied:" + hidden)
+              << '\n';
+  }
   client::Client::Query query;
   if (dry_run) query["dry_run"] = "1";
-  const auto sent = session.client().Post("jobs", query, spec.dump());
-  return session.Show(sent, [&](const Json& got) {
+  auto sent = session.client().Post("jobs", query, spec.dump());
+  if (!sent) return Refuse(sent.error());
+  auto document = nlohmann::ordered_json::parse(*sent);
+  for (auto& item : document.at("jobs")) {
+    if (dry_run) item["dry_run"] = true;
+  }
+  return session.Show(document.dump(2), [&](const Json& got) {
     for (const auto& item : got.at("jobs")) {
       std::cout << (dry_run ? "would accept " : "job " + item.value("id", "") + " ")
                 << item.value("name", "") << " in queue " << item.value("queue", "") << '\n';
@@ -114,12 +140,12 @@ void AddHelpVerbs(Verbs& verbs) {
   auto* clone = verbs.Add(verbs.app(), "clone", "Submit a job once more",
                           "muster clone resnet --name resnet-2",
                           [w](Session& s) { return Clone(s, w->job, w->name, w->dry_run); });
-  clone->add_option("JOB", w->job, "name, id or @last")->required();
+  IsName(clone->add_option("JOB", w->job, "name, id or @last")->required(), "job");
   clone->add_option("--name", w->name, "name of the new one; default: the same");
-  clone->add_flag("--dry-run", w->dry_run, "check only");
+  clone->add_flag("--dry-run", w->dry_run, "check everything and change nothing");
   verbs
       .AddLocal(verbs.app(), "completion", "A script that completes words in a shell",
-                "source <(muster completion bash)",
+                "muster completion bash > ~/.local/share/bash-completion/completions/muster",
                 [w] {
                   std::cout << (w->shell == "bash" ? kBash : w->shell == "zsh" ? kZsh : kFish);
                   return 0;
@@ -127,9 +153,8 @@ void AddHelpVerbs(Verbs& verbs) {
       ->add_option("SHELL", w->shell, "bash, zsh or fish")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  verbs.Add(
-      verbs.app(), "doctor", "Look for what is wrong, and say what to do", "muster doctor",
-      [&verbs](Session& s) { return Doctor(s, verbs.common().version, verbs.common().no_color); });
+  verbs.Add(verbs.app(), "doctor", "Look for what is wrong, and say what to do", "muster doctor",
+            [&verbs](Session& s) { return Doctor(s, verbs.common().version); });
 }
 
 }  // namespace muster::cli

@@ -1,13 +1,14 @@
 // What happened: events of one job or of all, the last ones or as they come.
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <bit>
 #include <chrono>
+#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "cli/job_verbs.h"
+#include "cli/text.h"
 
 namespace muster::cli {
 namespace {
@@ -62,27 +63,65 @@ Result<Page> AskLast(Session& session, const EventOptions& options) {
 
 int Print(Session& session, const Page& page, bool follow) {
   if (follow && !session.for_people()) {  // no document has an end: one object a line
-    for (const auto& event : page.events) std::cout << event.dump() << '\n';
+    for (const auto& event : page.events) std::cout << SafeJson(event.dump()) << '\n';
     return 0;
   }
   Json document;
   document["events"] = page.events;
   return session.Show(document.dump(2), [](const nlohmann::json& got) {
+    const auto columns = SheetNow().columns;
     for (const auto& event : got.at("events")) {
-      std::cout << Clock(TimeMs(event, "at")) << "  "
-                << fmt::format("{:<17}", event.value("kind", "")) << ' ' << event.at("facts").dump()
-                << '\n';
+      const auto& facts = event.at("facts");
+      std::string line = Clock(TimeMs(event, "at")) + "  " + Pad(event.value("kind", ""), 17) + " ";
+      if (facts.contains("job")) line += Pad("job " + Plain(facts.at("job")), 9);
+      line += FactsOf(event);
+      std::cout << (columns > 0 ? Cut(line, columns) : line) << '\n';
     }
   });
 }
 
+// A bit for each GPU, as numbers: "0,1".
+std::string Devices(const nlohmann::json& bits) {
+  std::string out;
+  for (auto mask = bits.get<std::uint64_t>(); mask != 0; mask &= mask - 1) {
+    out += (out.empty() ? "" : ",") + std::to_string(std::countr_zero(mask));
+  }
+  return out;
+}
+
 }  // namespace
+
+std::string FactsOf(const nlohmann::json& event) {
+  std::string out;
+  const std::function<void(const nlohmann::json&)> add = [&](const nlohmann::json& facts) {
+    for (const auto& [key, value] : facts.items()) {
+      const bool known = key == "job" || key == "spec" || key.ends_with("_ms") || key == "uid" ||
+                         key == "gid" || key == "launch";
+      const bool none = value == 0 && (key == "cause" || key == "pid" || key == "signal" ||
+                                       key == "max_rss_bytes");
+      if (known || none || value == false || value == -1 || value == "" || value == "none") {
+        continue;
+      }
+      if (value.is_object()) {
+        add(value);
+        continue;
+      }
+      const auto said = key == "devices" ? Devices(value) : Plain(value);
+      if (said.empty()) continue;
+      if (!out.empty()) out += ", ";
+      out += key == "devices" ? "gpus" : key;
+      if (value != true) out += " " + said;
+    }
+  };
+  add(event.at("facts"));
+  return out;
+}
 
 int Events(Session& session, const EventOptions& options) {
   const auto output = session.output();
-  if (options.follow && (output == Output::kYaml || output == Output::kName)) {
-    return Refuse(
-        {ErrorCode::kUsage, "events -f prints a table or, with -o json, one object a line", ""});
+  if (options.follow && output == Output::kYaml) {
+    return Refuse({ErrorCode::kUsage, "events -f has no end, and so no YAML document",
+                   "-o json prints one object a line"});
   }
   EventOptions wanted = options;
   wanted.cycles = options.cycles || session.wide();

@@ -59,10 +59,7 @@ client::Client::Query QueryOf(const LogOptions& options) {
 }  // namespace
 
 int Logs(Session& session, const LogOptions& options) {
-  const auto output = session.output();
-  if (output == Output::kYaml || output == Output::kName) {
-    return Refuse({ErrorCode::kUsage, "logs are text, or one object a line with -o json", ""});
-  }
+  if (options.follow) AwaitStart(session, options.job);
   const std::string path = "jobs/" + options.job + "/logs";
   if (options.tail < 0 && options.since_ms == 0) {
     auto query = QueryOf(options);
@@ -92,6 +89,7 @@ int Logs(Session& session, const LogOptions& options) {
 
 Result<void> FollowBoth(Session& session, const std::string& job, std::ostream& out,
                         std::ostream& err) {
+  AwaitStart(session, job);
   std::mutex mutex;  // both may go to the same place
   const auto follow = [&](client::Client& client, bool is_err, std::ostream& to) {
     LogOptions options;

@@ -58,7 +58,10 @@ int SendSpec(Session& session, const model::SpecFile& spec, const SubmitOptions&
       continue;
     }
     const auto got = Accepted::parse(*answer);
-    for (const auto& item : got.at("jobs")) accepted.push_back(item);
+    for (const auto& item : got.at("jobs")) {
+      accepted.push_back(item);
+      if (options.dry_run) accepted.back()["dry_run"] = true;
+    }
   }
   return status;
 }
@@ -215,9 +218,11 @@ int Run(Session& session, const RunOptions& asked) {
   const auto spec = SpecOf(options);
   if (!spec) return Refuse(spec.error());
   Accepted accepted = Accepted::array();
-  const int sent = SendSpec(session, *spec, {}, accepted);
-  if (sent != 0 || options.detach) {
-    const int shown = ShowAccepted(session, accepted, false);
+  SubmitOptions how;
+  how.dry_run = options.dry_run;
+  const int sent = SendSpec(session, *spec, how, accepted);
+  if (sent != 0 || options.detach || options.dry_run) {
+    const int shown = ShowAccepted(session, accepted, options.dry_run);
     return sent != 0 ? sent : shown;
   }
   const auto id = accepted.at(0).at("id").get<std::string>();

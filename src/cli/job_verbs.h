@@ -38,6 +38,7 @@ struct RunOptions {
   std::string time;
   std::string image;
   bool detach = false;
+  bool dry_run = false;
   bool terminal = false;  // the program gets one, and ours is joined to it
 };
 int Run(Session& session, const RunOptions& options);
@@ -48,7 +49,6 @@ struct ListOptions {
   std::string user;
   std::string phase, filter, sort;
   std::int64_t limit = 500;
-  bool watch = false;
 };
 int Ps(Session& session, const ListOptions& options);
 int DescribeJob(Session& session, const std::string& job);
@@ -74,6 +74,8 @@ struct EventOptions {
   std::int64_t limit = 200;
 };
 int Events(Session& session, const EventOptions& options);
+// What an event says, in one line: without its job, times and what is as it mostly is.
+std::string FactsOf(const nlohmann::json& event);
 
 struct WaitOptions {
   std::vector<std::string> jobs;
@@ -82,6 +84,9 @@ struct WaitOptions {
   bool alone = false;  // one job, printed as itself and not as a list
 };
 int Wait(Session& session, const WaitOptions& options);
+// On a terminal: until it runs or has ended, with a line that says what it waits for. Elsewhere the
+// daemon waits as well as we would, so there it returns at once.
+void AwaitStart(Session& session, const std::string& name);
 
 // cancel, suspend, resume, hold, release, requeue, checkpoint; scale and priority with their query.
 int Act(Session& session, const std::vector<std::string>& jobs, const std::string& verb,

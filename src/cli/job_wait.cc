@@ -7,6 +7,8 @@
 #include <thread>
 
 #include "cli/job_verbs.h"
+#include "cli/progress.h"
+#include "cli/text.h"
 
 namespace muster::cli {
 namespace {
@@ -39,7 +41,7 @@ int Late(const Json& job, const std::string& phase) {
   const auto by = job.at("status").value("preemption", Json::object());
   std::cerr << "muster: job " << job.value("id", "") << " is " << phase;
   if (phase == "paused" && by.contains("for_name")) {
-    std::cerr << " for " << by.value("for_user", "") << "'s " << by.value("for_name", "");
+    std::cerr << Clean(" for " + by.value("for_user", "") + "'s " + by.value("for_name", ""));
   }
   std::cerr << '\n';
   return phase == "paused" ? kPreempted : kNotFinished;
@@ -51,6 +53,7 @@ int Wait(Session& session, const WaitOptions& options) {
   const auto deadline = options.timeout_ms > 0 ? WallMs() + options.timeout_ms : INT64_MAX;
   int status = 0, late = 0;
   std::string list;
+  JobProgress progress(session);
   for (const auto& name : options.jobs) {
     for (;;) {
       const auto answer = session.client().Get("jobs/" + name);
@@ -60,12 +63,14 @@ int Wait(Session& session, const WaitOptions& options) {
       const bool ended = HasEnded(phase);
       const bool over = WallMs() >= deadline;
       if (!ended && !over && !(options.until == "running" && phase == "running")) {
+        progress.Look(job);
         std::this_thread::sleep_for(kLookAgain);
         continue;
       }
+      progress.Erase();
       list += (list.empty() ? "" : ",") + *answer;
       if (ended && phase != "succeeded") {
-        std::cerr << Fate(job, phase) << '\n';
+        std::cerr << Clean(Fate(job, phase)) << '\n';
         if (phase == "failed") status = kFailed;
         if (phase == "cancelled" && status == 0) status = kCancelled;
       } else if (!ended && !(options.until == "running" && phase == "running")) {
@@ -75,9 +80,23 @@ int Wait(Session& session, const WaitOptions& options) {
       break;
     }
   }
+  const auto document = options.alone ? list : "{\"jobs\":[" + list + "]}";
   const int shown =
-      session.Show(options.alone ? list : "{\"jobs\":[" + list + "]}", [](const Json&) {});
+      session.Show(nlohmann::ordered_json::parse(document).dump(2), [](const Json&) {});
   return shown != 0 ? shown : late != 0 ? late : status;
+}
+
+void AwaitStart(Session& session, const std::string& name) {
+  JobProgress progress(session);
+  while (progress.shown()) {
+    const auto answer = session.client().Get("jobs/" + name);
+    if (!answer) return;  // whoever comes next says why
+    const auto job = Json::parse(*answer);
+    const auto phase = job.at("status").value("phase", "");
+    if (HasEnded(phase) || phase == "running" || phase == "stopping") return;
+    progress.Look(job);
+    std::this_thread::sleep_for(kLookAgain);
+  }
 }
 
 }  // namespace muster::cli

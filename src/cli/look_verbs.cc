@@ -15,7 +15,8 @@ namespace muster::cli {
 namespace {
 
 using Json = nlohmann::json;
-using Rows = std::vector<std::vector<std::string>>;
+
+constexpr std::int64_t kDecisions = 50;
 
 int Plan(Session& session, const std::string& file) {
   const auto spec = ReadJob(file);
@@ -43,7 +44,7 @@ int Plan(Session& session, const std::string& file) {
 
 int Pools(Session& session) {
   return session.Show(
-      session.client().Get("pools"), {"POOL", "NODES READY", "GPUS IN USE", ""},
+      session.client().Get("pools"), {"POOL", "NODES READY", "GPUS IN USE", "NOTE"},
       [](const Json& got) {
         Rows rows;
         for (const auto& pool : got.at("pools")) {
@@ -87,8 +88,14 @@ int Usage(Session& session, const std::string& by, const std::string& since) {
       });
 }
 
-int Decisions(Session& session, std::int64_t limit) {
-  const auto answer = session.client().Get("decisions", {{"limit", std::to_string(limit)}});
+// What is selected here must be asked for first.
+std::string AskFor(const Selection& selection) {
+  const bool all = !selection.filter.empty() || !selection.sort.empty();
+  return std::to_string(all ? std::int64_t{10'000} : selection.limit);
+}
+
+int Decisions(Session& session, const Selection& selection) {
+  const auto answer = session.client().Get("decisions", {{"limit", AskFor(selection)}});
   return session.Show(
       answer, {"TIME", "WHAT", "JOB", "WORKER", "NODE", "GPUS", "RULE", "FOR JOB"},
       [](const Json& got) {
@@ -126,31 +133,33 @@ int Version(Session& session, const std::string& ours) {
 
 void AddLookVerbs(Verbs& verbs) {
   auto file = std::make_shared<std::string>();
-  verbs
-      .Add(verbs.app(), "plan", "Where a job would run now, and who would be displaced",
-           "muster plan train.yaml", [file](Session& s) { return Plan(s, *file); })
-      ->add_option("FILE", *file, "a job file; - is standard input")
-      ->required();
-  verbs.Add(verbs.app(), "pools", "List pools", "muster pools -o json", Pools);
+  auto* plan =
+      verbs.Add(verbs.app(), "plan", "Where a job would run now, and who would be displaced",
+                "muster plan train.yaml", [file](Session& s) { return Plan(s, *file); });
+  plan->add_option("FILE", *file, "a job file; - is standard input")->required();
+  verbs.Formats(plan, "table,wide,json,jsonl,yaml");
+  verbs.IsList(verbs.Add(verbs.app(), "pools", "List pools", "muster pools -o json", Pools));
   verbs.Add(verbs.app(), "whoami", "Who I am to the daemon, and what I may do", "muster whoami",
             WhoAmI);
 
   struct Words {
     std::string by = "user", since;
-    std::int64_t limit = 50;
   };
   auto w = std::make_shared<Words>();
-  auto* usage = verbs.Add(verbs.app(), "usage", "GPU time that was used",
-                          "muster usage --by queue --since 7d",
-                          [w](Session& s) { return Usage(s, w->by, w->since); });
-  usage->add_option("--by", w->by, "user, queue or job")
+  auto* usage =
+      verbs.Add(verbs.app(), "usage", "GPU time that was used",
+                "muster usage --by queue --since 7d\nmuster usage --sort=-gpu_hours --limit 10",
+                [w](Session& s) { return Usage(s, w->by, w->since); });
+  usage->add_option("--by", w->by, "user, queue or job; default user")
       ->check(CLI::IsMember({"user", "queue", "job"}));
   usage->add_option("--since", w->since, "of jobs that ended within that time, as 24h");
-  verbs
-      .Add(verbs.app(), "decisions", "What the scheduler decided, newest first",
-           "muster decisions --limit 20", [w](Session& s) { return Decisions(s, w->limit); })
-      ->add_option("--limit", w->limit, "the newest so many; default 50")
-      ->check(CLI::Range(1, 10'000));
+  verbs.IsList(usage);
+  auto* decisions =
+      verbs.Add(verbs.app(), "decisions", "What the scheduler decided, newest first",
+                "muster decisions --limit 20\nmuster decisions --filter what=pause",
+                [&verbs](Session& s) { return Decisions(s, verbs.common().selection); });
+  verbs.IsList(decisions, kDecisions);
+  verbs.Formats(decisions, "table,wide,json,jsonl,yaml");
   verbs.Add(verbs.app(), "version", "The versions of muster and of the daemon", "muster version",
             [&verbs](Session& s) { return Version(s, verbs.common().version); });
 }

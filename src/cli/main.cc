@@ -4,13 +4,10 @@
 #include <iostream>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "cli/bench.h"
 #include "cli/commands.h"
-#include "cli/demo.h"
-#include "cli/scenarios.h"
-#include "cli/validate.h"
+#include "cli/help_text.h"
+#include "cli/text.h"
 
 namespace {
 
@@ -27,11 +24,30 @@ std::string UnknownCommand(const CLI::App& app, int argc, char** argv) {
       known += (known.empty() ? "" : ", ") + command->get_name();
     }
     if (known.empty()) return "";
-    if (next == nullptr)
-      return "no command \"" + std::string(argv[i]) + "\" (one of " + known + ")";
+    if (next == nullptr) {
+      return "no verb \"" + muster::cli::Clean(argv[i]) + "\" (" +
+             (at == &app ? "`muster --help` lists them" : "one of " + known) + ")";
+    }
     at = next;
   }
   return "";
+}
+
+// In our words, and with the help that is meant.
+std::string Complaint(const CLI::App* app, const CLI::Error& error) {
+  std::string path = "muster";
+  for (const auto* at = app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    path += " " + at->get_name();
+  }
+  std::string said = error.what();
+  for (const std::string_view stiff : {"The following argument was not expected: ",
+                                       "The following arguments were not expected: "}) {
+    if (said.starts_with(stiff)) said.replace(0, stiff.size(), "this is not known here: ");
+  }
+  if (said.find("subcommand is required") != std::string::npos) said = "which verb is meant?";
+  return "muster: " + muster::cli::Clean(said, muster::cli::Breaks::kKeep) + " (`" + path +
+         " --help` tells more)\n";
 }
 
 // What was printed has arrived; a full disk or a closed pipe is no success.
@@ -60,64 +76,25 @@ int Perform(CLI::App& app, int argc, char** argv, const int& status) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Muster: every GPU of an organisation as one shared pool"};
+  CLI::App app{"Muster: every GPU of an organisation as one shared pool", "muster"};
+  app.formatter(muster::cli::MakeFormatter());
+  app.failure_message(Complaint);
+  app.set_help_flag("-h,--help", "print this text");
   app.require_subcommand(1);
-  app.set_version_flag("--version", "muster " MUSTER_VERSION);
+  app.set_version_flag("--version", "muster " MUSTER_VERSION, "print our version");
   int status = 0;
-  std::string format = "table";
-  std::vector<std::string> paths;
-  const auto add_format = [&format](CLI::App* command) {
-    command->add_option("-o,--output", format, "table or json")->check([](const std::string& word) {
-      return word == "table" || word == "json" ? std::string()
-                                               : "-o takes table or json, not \"" + word + "\"";
-    });
-  };
-
-  CLI::App* sim = app.add_subcommand("sim", "Try policies without a cluster");
-  sim->require_subcommand(1);
-  CLI::App* scenarios = sim->add_subcommand("scenarios", "Run scenario files on the engine");
-  scenarios->add_option("PATH", paths, "files or folders")->required();
-  add_format(scenarios);
-  scenarios->callback([&] { status = muster::cli::RunScenarios(paths, format == "json"); });
-
-  CLI::App* bench = app.add_subcommand("bench", "Measure this build on this machine");
-  bench->require_subcommand(1);
-  std::string shape;
-  std::int64_t nodes = 0;
-  int runs = 0;
-  CLI::App* bench_engine = bench->add_subcommand("engine", "What scheduling decisions cost");
-  bench_engine->add_option("--shape", shape, "fill, gang, reclaim, verdict, huge or growth")
-      ->required();
-  bench_engine
-      ->add_option("--nodes", nodes, "number of nodes; default: the shape's own; not with growth")
-      ->check(CLI::Range(1, 1'000'000));
-  bench_engine->add_option("--runs", runs, "samples to take; default: the shape's own")
-      ->check(CLI::Range(1, 10'000));
-  add_format(bench_engine);
-  bench_engine->callback(
-      [&] { status = muster::cli::RunBenchEngine(shape, nodes, runs, format == "json"); });
-
-  CLI::App* demo = app.add_subcommand("demo", "See what Muster does, on a simulated cluster");
-  demo->require_subcommand(1);
-  CLI::App* share = demo->add_subcommand("share", "Eight GPUs, three researchers, one day");
-  add_format(share);
-  share->callback([&] { status = muster::cli::RunDemoShare(format == "json"); });
-
-  CLI::App* validate = app.add_subcommand("validate", "Check job, queue and cluster files");
-  validate->add_option("FILE", paths, "files; - is standard input")->required();
-  add_format(validate);
-  validate->callback([&] {
-    const auto kind =
-        format == "json" ? muster::cli::ValidateFormat::kJson : muster::cli::ValidateFormat::kTable;
-    status = muster::cli::RunValidate(paths, kind, {std::cin, std::cout, std::cerr});
-  });
-
-  const muster::cli::DaemonCommands daemon_commands(app, status, MUSTER_VERSION);
+  const muster::cli::Commands commands(app, status, MUSTER_VERSION);
+  muster::cli::GroupVerbs(app);
 
   if (argc > 1 && std::string_view(argv[1]) == "__complete") {
-    for (const auto& word : daemon_commands.Complete({argv + 2, argv + argc})) {
+    for (const auto& word : commands.Complete({argv + 2, argv + argc})) {
       std::cout << word << '\n';
     }
+    return OutputArrived() ? 0 : 1;
+  }
+  if (argc > 1 && std::string_view(argv[1]) == "__docs") {
+    const std::string kind = argc > 2 ? argv[2] : "markdown";
+    std::cout << muster::cli::WriteDocs(app, kind, MUSTER_VERSION);
     return OutputArrived() ? 0 : 1;
   }
   return Perform(app, argc, argv, status);

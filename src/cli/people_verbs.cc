@@ -10,7 +10,6 @@ namespace muster::cli {
 namespace {
 
 using Json = nlohmann::json;
-using Rows = std::vector<std::vector<std::string>>;
 
 struct TokenWords {
   std::string name, user, expires = "90d", role;
@@ -51,12 +50,22 @@ int ListTokens(Session& session) {
 
 int RevokeTokens(Session& session, const std::vector<std::string>& ids) {
   int status = 0;
+  nlohmann::ordered_json document;
   for (const auto& id : ids) {
-    const int one = session.Show(session.client().Delete("tokens/" + id),
-                                 [&](const Json&) { std::cout << "revoked token " << id << '\n'; });
-    if (one != 0) status = one;
+    const auto answer = session.client().Delete("tokens/" + id);
+    if (!answer) {
+      status = Refuse(answer.error());
+      continue;
+    }
+    document["tokens"].push_back(nlohmann::ordered_json::parse(Acted(*answer)));
   }
-  return status;
+  if (document.is_null()) return status;
+  const int shown = session.Show(document.dump(2), [](const Json& got) {
+    for (const auto& one : got.at("tokens")) {
+      std::cout << "revoked token " << one.value("id", "") << '\n';
+    }
+  });
+  return status != 0 ? status : shown;
 }
 
 struct UserWords {
@@ -84,24 +93,28 @@ int SetUser(Session& session, const UserWords& words) {
   const auto text = body.dump(-1, ' ', false, Json::error_handler_t::replace);
   auto answer = session.client().Call("PUT", "users/" + words.name, {}, text, {});
   if (!answer) return Refuse(answer.error());
-  return session.Show(answer->body, [&](const Json&) {
-    std::cout << "user " << words.name << " is " << words.role << '\n';
+  return session.Show(Acted(answer->body), [&](const Json& got) {
+    std::cout << "user " << got.value("name", "") << " is " << words.role << '\n';
   });
 }
 
 int RemoveUser(Session& session, const std::string& name) {
-  return session.Show(session.client().Delete("users/" + name), [&](const Json&) {
-    std::cout << "user " << name << " has no role of its own any more, and no tokens\n";
+  const auto answer = session.client().Delete("users/" + name);
+  if (!answer) return Refuse(answer.error());
+  return session.Show(Acted(*answer), [](const Json& got) {
+    std::cout << "user " << got.value("name", "")
+              << " has no role of its own any more, and no tokens\n";
   });
 }
 
 struct AuditWords {
   std::string user, object, operation, since;
-  std::int64_t limit = 50;
 };
+constexpr std::int64_t kAudited = 50;
 
-int Audit(Session& session, const AuditWords& words) {
-  client::Client::Query query{{"limit", std::to_string(words.limit)}};
+int Audit(Session& session, const AuditWords& words, const Selection& selection) {
+  const bool all = !selection.filter.empty() || !selection.sort.empty();
+  client::Client::Query query{{"limit", std::to_string(all ? 10'000 : selection.limit)}};
   for (const auto& [key, value] : {std::pair{"user", &words.user},
                                    {"object", &words.object},
                                    {"operation", &words.operation},
@@ -120,7 +133,7 @@ int Audit(Session& session, const AuditWords& words) {
     }
     std::vector<std::string> head = {"TIME", "USER", "FROM", "OPERATION", "OBJECT"};
     if (session.wide()) head.emplace_back("AFTER");
-    PrintTable(head, rows);
+    PrintTable(head, rows, {"FROM"});
     if (got.contains("next")) std::cerr << "there is more; --limit shows it\n";
   });
 }
@@ -136,33 +149,31 @@ void AddTokenVerbs(Verbs& verbs) {
   create->add_option("--expires", w->expires, "from now on; default 90d; never: admins only");
   create->add_option("--role", w->role, "viewer or user: no more than this")
       ->check(CLI::IsMember({"viewer", "user"}));
-  verbs.Add(token, "list", "My tokens; for admins all", "muster token list", ListTokens);
+  verbs.IsList(
+      verbs.Add(token, "list", "My tokens; for admins all", "muster token list", ListTokens));
   auto ids = std::make_shared<std::vector<std::string>>();
-  verbs
-      .Add(token, "revoke", "End tokens at once", "muster token revoke 3f9a21",
-           [ids](Session& s) { return RevokeTokens(s, *ids); })
-      ->add_option("ID", *ids, "as `muster token list` shows")
-      ->required();
+  auto* revoke = verbs.Add(token, "revoke", "End tokens at once", "muster token revoke 3f9a21",
+                           [ids](Session& s) { return RevokeTokens(s, *ids); });
+  IsName(revoke->add_option("ID", *ids, "as `muster token list` shows")->required(), "token");
 }
 
 void AddUserVerbs(Verbs& verbs) {
   CLI::App* user = verbs.Group("user", "Users with a role of their own");
   auto w = std::make_shared<UserWords>();
-  verbs.Add(user, "list", "List them", "muster user list", ListUsers);
+  verbs.IsList(verbs.Add(user, "list", "List users", "muster user list", ListUsers));
   auto* set = verbs.Add(user, "set", "Give a user a role everywhere, and groups",
                         "muster user set ana --role user --group vision",
                         [w](Session& s) { return SetUser(s, *w); });
-  set->add_option("NAME", w->name, "the user")->required();
+  IsName(set->add_option("NAME", w->name, "the user")->required(), "user");
   set->add_option("--role", w->role, "none, viewer, user or admin")
       ->required()
       ->check(CLI::IsMember({"none", "viewer", "user", "admin"}));
   set->add_option("--group", w->groups,
                   "a group; may be given several times; replaces those there");
-  verbs
-      .Add(user, "remove", "Take the role away, and the user's tokens", "muster user remove ana",
-           [w](Session& s) { return RemoveUser(s, w->name); })
-      ->add_option("NAME", w->name, "the user")
-      ->required();
+  auto* remove =
+      verbs.Add(user, "remove", "Take the role away, and the user's tokens",
+                "muster user remove ana", [w](Session& s) { return RemoveUser(s, w->name); });
+  IsName(remove->add_option("NAME", w->name, "the user")->required(), "user");
 }
 
 }  // namespace
@@ -173,13 +184,13 @@ void AddPeopleVerbs(Verbs& verbs) {
   auto w = std::make_shared<AuditWords>();
   auto* audit =
       verbs.Add(verbs.app(), "audit", "Who changed what, newest first",
-                "muster audit --user ana --since 24h", [w](Session& s) { return Audit(s, *w); });
+                "muster audit --user ana --since 24h\nmuster audit --object 'queue vision' -o wide",
+                [w, &verbs](Session& s) { return Audit(s, *w, verbs.common().selection); });
   audit->add_option("-u,--user", w->user, "by this user");
   audit->add_option("--object", w->object, "of this object, as \"job 7\" or \"queue vision\"");
   audit->add_option("--operation", w->operation, "of this kind, as cancelJob");
   audit->add_option("--since", w->since, "within that time, as 24h");
-  audit->add_option("--limit", w->limit, "the newest so many; default 50")
-      ->check(CLI::Range(1, 10'000));
+  verbs.IsList(audit, kAudited);
 }
 
 }  // namespace muster::cli

@@ -83,18 +83,16 @@ int DeleteQueue(Session& session, const Words& words) {
     std::cerr << "nothing was deleted\n";
     return 1;
   }
-  return session.Show(session.client().Delete("queues/" + words.name, words.Query()),
-                      [&](const Json&) {
-                        std::cout << (words.dry_run ? "would delete" : "deleted") << " queue "
-                                  << words.name << '\n';
-                      });
+  const auto answer = session.client().Delete("queues/" + words.name, words.Query());
+  if (!answer) return Refuse(answer.error());
+  return session.Show(Acted(*answer), [&](const Json& got) {
+    std::cout << (words.dry_run ? "would delete" : "deleted") << " queue " << got.value("name", "")
+              << '\n';
+  });
 }
 
 // The user's editor on a file of their own; an editor that fails changes nothing.
-Result<void> RunEditor(const std::string& file) {
-  const char* visual = std::getenv("VISUAL");
-  const char* editor = visual != nullptr && *visual != '\0' ? visual : std::getenv("EDITOR");
-  const std::string program = editor == nullptr || *editor == '\0' ? "vi" : editor;
+Result<void> RunEditor(const std::string& file, const std::string& program) {
   const std::string line = program + " \"$1\"";  // $EDITOR may have flags
   const pid_t child = ::fork();
   if (child < 0) return Fail(ErrorCode::kInternal, "no process could be made for the editor");
@@ -110,24 +108,37 @@ Result<void> RunEditor(const std::string& file) {
               "set $EDITOR to one that works");
 }
 
-Result<std::string> Edited(const std::string& text) {
+// Without one that was named, vi, which needs a terminal.
+Result<std::string> EditorNamed() {
+  for (const char* variable : {"VISUAL", "EDITOR"}) {
+    const char* editor = std::getenv(variable);
+    if (editor != nullptr && *editor != '\0') return std::string(editor);
+  }
+  if (::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1) return std::string("vi");
+  return Fail(ErrorCode::kUsage, "no editor is named by $EDITOR, and there is no terminal for vi",
+              "set $EDITOR, or use `muster queue apply FILE`");
+}
+
+Result<std::string> Edited(const std::string& text, const std::string& program) {
   std::string path = (std::filesystem::temp_directory_path() / "muster-queue-XXXXXX.yaml").string();
   const int file = ::mkstemps(path.data(), 5);
   if (file < 0) return Fail(ErrorCode::kDenied, "cannot write " + path, "check the path and room");
   ::close(file);
   std::ofstream(path) << text;
-  auto edited = RunEditor(path);
+  auto edited = RunEditor(path, program);
   auto now = edited ? ReadFile(path) : Result<std::string>(tl::unexpected(edited.error()));
   ::unlink(path.c_str());
   return now;
 }
 
 int EditQueue(Session& session, const Words& words) {
+  const auto editor = EditorNamed();
+  if (!editor) return Refuse(editor.error());
   const std::string path = "queues/" + words.name;
   const auto before = session.client().Call("GET", path, {}, "", {});
   if (!before) return Refuse(before.error());
   const auto text = SpecAsYaml(before->body);
-  const auto now = Edited(text);
+  const auto now = Edited(text, *editor);
   if (!now) return Refuse(now.error());
   if (*now == text) {
     std::cerr << "nothing was changed\n";
@@ -151,8 +162,11 @@ int EditQueue(Session& session, const Words& words) {
     }
   }
   if (!put) return Refuse(put.error());
-  return session.Show(put->body, [&](const Json&) {
-    std::cout << (words.dry_run ? "would change" : "changed") << " queue " << words.name << '\n';
+  auto changed = nlohmann::ordered_json::parse(Acted(put->body));
+  if (words.dry_run) changed["dry_run"] = true;
+  return session.Show(changed.dump(2), [&](const Json& got) {
+    std::cout << (words.dry_run ? "would change" : "changed") << " queue " << got.value("name", "")
+              << '\n';
   });
 }
 
@@ -161,21 +175,21 @@ int EditQueue(Session& session, const Words& words) {
 void AddQueueVerbs(Verbs& verbs, CLI::App* queue) {
   auto w = std::make_shared<Words>();
   const auto with_name = [&](CLI::App* command) {
-    command->add_option("QUEUE", w->name, "its full name")->required();
+    IsName(command->add_option("QUEUE", w->name, "its full name")->required(), "queue");
     return command;
   };
-  with_name(verbs.Add(queue, "show", "One queue, with its file",
-                      "muster queue show vision/detection",
-                      [w](Session& s) { return ShowQueue(s, w->name); }));
+  verbs.MayWatch(with_name(verbs.Add(queue, "show", "One queue, with its file",
+                                     "muster queue show vision/detection",
+                                     [w](Session& s) { return ShowQueue(s, w->name); })));
   auto* remove = with_name(verbs.Add(
       queue, "delete", "Remove a queue that has no jobs and none below it",
       "muster queue delete vision/old --yes", [w](Session& s) { return DeleteQueue(s, *w); }));
   remove->add_flag("-y,--yes", w->yes, "do not ask");
-  remove->add_flag("--dry-run", w->dry_run, "check only");
+  remove->add_flag("--dry-run", w->dry_run, "check everything and change nothing");
   auto* edit = with_name(verbs.Add(queue, "edit", "Change a queue's file in $EDITOR",
                                    "EDITOR=nano muster queue edit vision",
                                    [w](Session& s) { return EditQueue(s, *w); }));
-  edit->add_flag("--dry-run", w->dry_run, "check only");
+  edit->add_flag("--dry-run", w->dry_run, "check everything and change nothing");
 }
 
 }  // namespace muster::cli

@@ -12,13 +12,38 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "cli/text.h"
 #include "model/document.h"
 #include "model/document_writer.h"
 
 namespace muster::cli {
 
+using Json = nlohmann::json;
+
+namespace {
+
+// The daemon names its parameters; people wrote flags.
+std::string InFlags(const std::string& message) {
+  constexpr std::string_view kBegin = "parameter \"";
+  if (!message.starts_with(kBegin)) return message;
+  const auto end = message.find('"', kBegin.size());
+  if (end == std::string::npos) return message;
+  const auto name = message.substr(kBegin.size(), end - kBegin.size());
+  const std::string flag = name == "min" || name == "max" ? "--workers"
+                           : name == "value"              ? "--to"
+                           : name == "worker"             ? "--rank"
+                           : name == "port"               ? "PORT"
+                           : name == "command"            ? "COMMAND"
+                                                          : "--" + name;
+  return flag + message.substr(end + 1);
+}
+
+}  // namespace
+
 int Refuse(const Error& error) {
-  std::cerr << "muster: " << Describe(error) << '\n';
+  Error said = error;
+  if (said.code == ErrorCode::kUsage) said.message = InFlags(said.message);
+  std::cerr << "muster: " << Clean(Describe(said), Breaks::kKeep) << '\n';
   return ExitStatus(error.code);
 }
 
@@ -38,10 +63,14 @@ namespace {
 
 void PrintNames(const nlohmann::json& items) {
   const auto print = [](const nlohmann::json& item) {
+    if (item.contains("gpu") && item.contains("node")) {  // a GPU has no name of its own
+      std::cout << Clean(Plain(item.at("node"))) << '/' << Plain(item.at("gpu")) << '\n';
+      return;
+    }
     for (const char* key : {"id", "name", "node", "user", "job", "version"}) {
       const auto found = item.find(key);
       if (found != item.end() && found->is_string()) {
-        std::cout << found->get<std::string>() << '\n';
+        std::cout << Clean(found->get<std::string>()) << '\n';
         return;
       }
     }
@@ -52,47 +81,84 @@ void PrintNames(const nlohmann::json& items) {
 
 }  // namespace
 
-int Session::Show(const Result<std::string>& answer,
+namespace {
+
+// Every text in it, keys too, as it may be shown.
+Json Cleaned(const Json& value) {
+  if (value.is_string()) return Clean(value.get<std::string>());
+  if (!value.is_structured()) return value;
+  Json out = value.is_array() ? Json::array() : Json::object();
+  for (const auto& [key, child] : value.items()) {
+    if (value.is_array()) {
+      out.push_back(Cleaned(child));
+    } else {
+      out[Clean(key)] = Cleaned(child);
+    }
+  }
+  return out;
+}
+
+void PrintYaml(const std::string& json) {
+  model::Problems problems;
+  for (const auto& document : model::ParseDocuments(json, problems)) {
+    std::cout << SafeJson(model::WriteYaml(document));  // quoted texts have the same escapes
+  }
+}
+
+// Only the items that are wanted.
+Result<std::string> Selected(const std::string& answer, const Selection& selection) {
+  auto document = nlohmann::ordered_json::parse(answer);
+  for (auto& [key, value] : document.items()) {
+    if (!value.is_array()) continue;
+    if (auto done = Select(value, selection); !done) return tl::unexpected(done.error());
+    break;
+  }
+  return document.dump(2);
+}
+
+}  // namespace
+
+int Session::Show(const Result<std::string>& given,
                   const std::function<void(const nlohmann::json&)>& table) {
-  if (!answer) return Refuse(answer.error());
-  const auto parsed = nlohmann::json::parse(*answer, nullptr, false);
+  if (!given) return Refuse(given.error());
+  auto parsed = Json::parse(*given, nullptr, false);
   if (parsed.is_discarded()) {
     return Refuse({ErrorCode::kInternal, "the daemon's answer is not JSON", ""});
   }
+  Result<std::string> answer = selection_.Any() ? Selected(*given, selection_) : given;
+  if (!answer) return Refuse(answer.error());
+  if (selection_.Any()) parsed = Json::parse(*answer);
   switch (output_) {
     case Output::kJson:
-      std::cout << *answer << (answer->ends_with('\n') ? "" : "\n");
+      std::cout << SafeJson(*answer) << (answer->ends_with('\n') ? "" : "\n");
       break;
     case Output::kJsonl:
       if (const auto& items = Items(parsed); items.is_array()) {
-        for (const auto& item : items) std::cout << item.dump() << '\n';
+        for (const auto& item : items) std::cout << SafeJson(item.dump()) << '\n';
       } else {
-        std::cout << items.dump() << '\n';
+        std::cout << SafeJson(items.dump()) << '\n';
       }
       break;
-    case Output::kYaml: {
-      model::Problems problems;
-      for (const auto& document : model::ParseDocuments(*answer, problems)) {
-        std::cout << model::WriteYaml(document);
-      }
+    case Output::kYaml:
+      if (again_) std::cout << "---\n";
+      PrintYaml(*answer);
       break;
-    }
     case Output::kName:
       PrintNames(Items(parsed));
       break;
     case Output::kTable:
     case Output::kWide:
       if (live_ && ::isatty(STDOUT_FILENO) == 1) std::cout << "\033[H\033[2J";
-      table(parsed);
+      table(Cleaned(parsed));
       break;
   }
+  again_ = true;
   return 0;
 }
 
-int Session::Show(
-    const Result<std::string>& answer, std::vector<std::string> head,
-    const std::function<std::vector<std::vector<std::string>>(const nlohmann::json&)>& rows) {
-  return Show(answer, [&](const nlohmann::json& got) { PrintTable(head, rows(got)); });
+int Session::Show(const Result<std::string>& answer, const std::vector<std::string>& head,
+                  const std::function<Rows(const nlohmann::json&)>& rows) {
+  return Show(answer, [&](const Json& got) { PrintTable(head, rows(got)); });
 }
 
 int Session::Repeat(bool watch, const std::function<int()>& once) {
@@ -114,24 +180,15 @@ std::string Mark(const nlohmann::json& item) {
   return item.value("simulated", false) ? "simulated" : "";
 }
 
-void PrintTable(const std::vector<std::string>& head,
-                const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths;
-  widths.reserve(head.size());
-  for (const auto& cell : head) widths.push_back(cell.size());
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+std::string Acted(const std::string& answer) {
+  auto got = nlohmann::ordered_json::parse(answer);
+  nlohmann::ordered_json out;
+  out["id"] = got.value("id", got.value("name", ""));
+  out["name"] = got.value("name", got.value("id", ""));
+  for (auto& [key, value] : got.items()) {
+    if (key != "id" && key != "name") out[key] = std::move(value);
   }
-  const auto print = [&](const std::vector<std::string>& row) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      line += i + 1 == row.size() ? row[i] : fmt::format("{:<{}}  ", row[i], widths[i]);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    std::cout << line << '\n';
-  };
-  print(head);
-  for (const auto& row : rows) print(row);
+  return out.dump(2);
 }
 
 std::string Ago(std::int64_t ms) {

@@ -1,17 +1,21 @@
 // Session: one call of `muster` that talks to the daemon: where to, and how to print.
 //
 // Data goes to standard output, talk to standard error. Every verb can print what the daemon said
-// as JSON; tables are for people. An error ends the call with the status of its code. A verb that
-// names several jobs prints one document, {"jobs": [...]}.
+// as JSON; tables are for people, and what they show of others' text is made safe for a terminal.
+// An error ends the call with the status of its code. Lists are {"<noun>s": [...]}; a verb that
+// acts answers with id, name and what became of it, in such a list when it takes several names.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "cli/select.h"
+#include "cli/table.h"
 #include "client/client.h"
 
 namespace muster::cli {
@@ -20,8 +24,8 @@ enum class Output : std::uint8_t { kTable, kWide, kJson, kJsonl, kYaml, kName };
 
 class Session {
  public:
-  Session(const client::Target& target, Output output)
-      : target_(target), client_(target), output_(output) {}
+  Session(const client::Target& target, Output output, Selection selection = {})
+      : target_(target), client_(target), output_(output), selection_(std::move(selection)) {}
 
   client::Client& client() { return client_; }
   const client::Target& target() const { return target_; }  // for a second connection
@@ -32,8 +36,8 @@ class Session {
   // Prints the answer as the format asks; `table` is called for people. Returns the exit status.
   int Show(const Result<std::string>& answer,
            const std::function<void(const nlohmann::json&)>& table);
-  int Show(const Result<std::string>& answer, std::vector<std::string> head,
-           const std::function<std::vector<std::vector<std::string>>(const nlohmann::json&)>& rows);
+  int Show(const Result<std::string>& answer, const std::vector<std::string>& head,
+           const std::function<Rows(const nlohmann::json&)>& rows);
 
   // Once, or every second until it fails.
   int Repeat(bool watch, const std::function<int()>& once);
@@ -42,15 +46,13 @@ class Session {
   client::Target target_;
   client::Client client_;
   Output output_;
-  bool live_ = false;  // the screen is written anew each time
+  Selection selection_;
+  bool live_ = false;   // the screen is written anew each time
+  bool again_ = false;  // not for the first time
 };
 
-// Says what went wrong and returns the status to end with.
+// Says what went wrong, in the words of the command line, and returns the status to end with.
 int Refuse(const Error& error);
-
-// Rows under a head, columns as wide as they need to be; the last one is not padded.
-void PrintTable(const std::vector<std::string>& head,
-                const std::vector<std::vector<std::string>>& rows);
 
 // A number or a text, without quotes.
 std::string Plain(const nlohmann::json& value);
@@ -58,9 +60,11 @@ std::string Plain(const nlohmann::json& value);
 std::string Mark(const nlohmann::json& item);
 // The list inside an answer, or the answer.
 const nlohmann::json& Items(const nlohmann::json& answer);
+// The answer of a verb that acts, with both id and name.
+std::string Acted(const std::string& answer);
 
 std::string Ago(std::int64_t ms);         // "3 min"
-std::string Clock(std::int64_t wall_ms);  // local time: "14:03:07"
+std::string Clock(std::int64_t wall_ms);  // local time: "2026-11-15 14:03:07"
 std::int64_t WallMs();
 // The time under this key, since the Unix epoch; 0: there is none.
 std::int64_t TimeMs(const nlohmann::json& object, const char* key);

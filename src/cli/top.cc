@@ -11,6 +11,7 @@
 
 #include "cli/enter.h"
 #include "cli/full_screen.h"
+#include "cli/table.h"
 #include "cli/top_feed.h"
 #include "cli/top_view.h"
 #include "cli/verbs.h"
@@ -279,7 +280,7 @@ int Once(TopLook look) {
   return 0;
 }
 
-int RunTop(Session& session, bool once, bool no_color) {
+int RunTop(Session& session, bool once) {
   if (!session.for_people() || once) {
     auto look = LookAtAll(session.client());
     if (!look) return Refuse(look.error());
@@ -294,17 +295,16 @@ int RunTop(Session& session, bool once, bool no_color) {
   if (const auto version = session.client().Get("version"); !version) {
     return Refuse(version.error());
   }
-  const char* plain = std::getenv("NO_COLOR");
-  return Top(session, !no_color && (plain == nullptr || *plain == '\0')).Run();
+  return Top(session, SheetNow().color).Run();
 }
 
 }  // namespace
 
 void AddTopVerb(Verbs& verbs) {
   const auto once = std::make_shared<bool>(false);
-  auto* top = verbs.Add(
-      verbs.app(), "top", "The cluster and its jobs, on the whole screen", "muster top",
-      [once, &verbs](Session& session) { return RunTop(session, *once, verbs.common().no_color); });
+  auto* top = verbs.Add(verbs.app(), "top", "The cluster and its jobs, on the whole screen",
+                        "muster top", [once](Session& session) { return RunTop(session, *once); });
+  verbs.Formats(top, "table,json");
   top->add_flag("--once", *once, "one frame as text");
 }
 

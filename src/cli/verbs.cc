@@ -1,8 +1,13 @@
 #include "cli/verbs.h"
 
 #include <CLI/CLI.hpp>
-#include <map>
+#include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/help_text.h"
+#include "cli/text.h"
 
 namespace muster::cli {
 namespace {
@@ -23,49 +28,134 @@ int Guarded(const std::function<int()>& call) {
   }
 }
 
+std::vector<std::string> Words(const std::string& list) {
+  std::vector<std::string> words;
+  std::istringstream in(list);
+  for (std::string word; std::getline(in, word, ',');) words.push_back(word);
+  return words;
+}
+
+// As the words of a sentence: "table, json or yaml".
+std::string Either(const std::vector<std::string>& words) {
+  std::string out;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) out += i + 1 == words.size() ? " or " : ", ";
+    out += words[i];
+  }
+  return out;
+}
+
+std::string WrongName(const std::string& word, const std::string& what) {
+  const bool tree = what == "queue";
+  bool wrong = word.empty() || word == "." || word == "..";
+  wrong |= !tree && word.find('/') != std::string::npos;
+  wrong |= tree && (word.starts_with('/') || word.ends_with('/') || word.find("//") != word.npos ||
+                    ("/" + word + "/").find("/../") != word.npos);
+  if (!wrong) return "";
+  const std::string hint = what == "job"     ? ": write its name, its id or @last"
+                           : what == "token" ? ": write its id, as `muster token list` shows it"
+                           : what == "queue" ? ": write its full name, as vision/detection"
+                                             : "";
+  return "\"" + Clean(word) + "\" is no name of a " + what + hint;
+}
+
 }  // namespace
+
+CLI::Option* IsName(CLI::Option* option, const char* what) {
+  return option->check([what](const std::string& word) { return WrongName(word, what); });
+}
+
+void Note(CLI::App* command, const std::string& text) {
+  const auto examples = command->get_footer();
+  command->footer(examples.empty() ? text : text + "\n\n" + examples);
+}
 
 Verbs::Verbs(CLI::App& app, int& status, std::string version) : app_(app), status_(status) {
   common_.version = std::move(version);
   app.add_option("--context", common_.flags.context, "which daemon, by its name in the contexts");
-  app.add_flag("--no-color", common_.no_color, "no colours; so does $NO_COLOR");
+  app.add_flag_callback("--no-color", ForbidColor, "no colours; so does $NO_COLOR");
 }
 
-void Verbs::AddFlags(CLI::App* command) {
-  command->add_option_function<std::string>(
-      "-o,--output",
-      [this](const std::string& word) {
-        const auto found = kOutputs.find(word);
-        if (found == kOutputs.end()) {
-          throw CLI::ValidationError("-o takes table, wide, json, jsonl, yaml or name, not \"" +
-                                     word + "\"");
-        }
-        common_.output = found->second;
-      },
-      "table, wide, json, jsonl, yaml or name");
-  command->add_option("--socket", common_.flags.socket,
-                      "where musterd listens; else $MUSTER_DAEMON, else the context");
-  command->add_option("--context", common_.flags.context, "another daemon than the current one");
-  command->add_flag("--no-color", common_.no_color, "no colours");
+void Verbs::Formats(CLI::App* command, const std::string& formats) {
+  NoOutput(command);
+  auto& allowed = formats_[command];
+  allowed = Words(formats.empty() ? "table,wide,json,jsonl,yaml,name" : formats);
+  command
+      ->add_option_function<std::string>(
+          "-o,--output",
+          [this, &allowed](const std::string& word) {
+            const auto known = std::find(allowed.begin(), allowed.end(), word);
+            if (known == allowed.end()) {
+              throw CLI::ValidationError("-o takes " + Either(allowed) + " here, not \"" +
+                                         Clean(word) + "\"");
+            }
+            common_.output = kOutputs.at(word);
+          },
+          Either(allowed))
+      ->group(kCommonFlags);
+}
+
+void Verbs::NoOutput(CLI::App* command) {
+  if (auto* option = command->get_option_no_throw("--output")) command->remove_option(option);
+  formats_.erase(command);
+}
+
+std::vector<std::string> Verbs::FormatsOf(const CLI::App* command) const {
+  const auto found = formats_.find(command);
+  return found == formats_.end() ? std::vector<std::string>{} : found->second;
+}
+
+void Verbs::ServerFlagsFor(CLI::App* command) {
+  command
+      ->add_option("--socket", common_.flags.socket,
+                   "where musterd listens; else $MUSTER_DAEMON, else the context")
+      ->group(kCommonFlags);
+  command->add_option("--context", common_.flags.context, "another daemon than the current one")
+      ->group(kCommonFlags);
+}
+
+CLI::App* Verbs::MayWatch(CLI::App* command) {
+  command->add_flag("-w,--watch", common_.watch, "again every second");
+  return command;
+}
+
+CLI::App* Verbs::IsList(CLI::App* command, std::int64_t limit) {
+  if (limit > 0) {
+    command->preparse_callback([this, limit](std::size_t) { common_.selection.limit = limit; });
+  }
+  command->add_option("--filter", common_.selection.filter,
+                      "conditions with commas between: KEY=VALUE, or != >= <= > < ~ (contains)");
+  command->add_option("--sort", common_.selection.sort,
+                      "by this key of -o json; with - in front the largest first");
+  command
+      ->add_option("--limit", common_.selection.limit,
+                   limit > 0 ? "at most so many; default " + std::to_string(limit)
+                             : std::string("at most so many"))
+      ->check(CLI::Range(1, 10'000));
+  return MayWatch(command);
 }
 
 CLI::App* Verbs::AddLocal(CLI::App* parent, const char* name, const char* help, const char* example,
                           std::function<int()> call) {
   CLI::App* command = parent->add_subcommand(name, help);
-  AddFlags(command);
-  if (*example != '\0') command->footer(std::string("Example: ") + example);
+  command->add_flag_callback("--no-color", ForbidColor, "no colours; so does $NO_COLOR")
+      ->group(kCommonFlags);
+  SetExamples(command, example);
   command->callback([this, call = std::move(call)] { status_ = Guarded(call); });
   return command;
 }
 
 CLI::App* Verbs::Add(CLI::App* parent, const char* name, const char* help, const char* example,
                      std::function<int(Session&)> call) {
-  return AddLocal(parent, name, help, example, [this, call = std::move(call)] {
+  CLI::App* command = AddLocal(parent, name, help, example, [this, call = std::move(call)] {
     const auto settings = ResolveSettings(common_.flags);
     if (!settings) return Refuse(settings.error());
-    Session session(settings->target, common_.output);
-    return call(session);
+    Session session(settings->target, common_.output, common_.selection);
+    return session.Repeat(common_.watch, [&] { return call(session); });
   });
+  Formats(command);
+  ServerFlagsFor(command);
+  return command;
 }
 
 CLI::App* Verbs::Group(const char* name, const char* help) {

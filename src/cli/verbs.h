@@ -1,11 +1,13 @@
 // Verbs: how a word of the command line becomes a call of the daemon.
 //
-// Each verb has the flags that all have (-o, --socket, --context, --no-color) and its own. What the
-// parser writes into belongs to the verb's callback. The file of contexts is read when a verb runs,
-// so that help and completion need none.
+// A verb has the flags that it can honour and no others, so that a flag without effect is a mistake
+// that is said. What the parser writes into belongs to the verb's callback, or to Common where it
+// means the same for all. The file of contexts is read when a verb runs, so that help and
+// completion need none. Help, manual page and docs/cli.md come from what is declared here.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,14 +16,16 @@
 
 namespace CLI {  // NOLINT(readability-identifier-naming): the parser's own
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace muster::cli {
 
 struct Common {
   ServerFlags flags;
   Output output = Output::kTable;
-  bool no_color = false;
+  Selection selection;
+  bool watch = false;
   std::string version;  // ours
 };
 
@@ -29,25 +33,41 @@ class Verbs {
  public:
   Verbs(CLI::App& app, int& status, std::string version);
 
-  // A verb that talks to the daemon, with an example for its help.
+  // A verb that talks to the daemon, with an example a line for its help.
   CLI::App* Add(CLI::App* parent, const char* name, const char* help, const char* example,
                 std::function<int(Session&)> call);
-  // One that needs none.
+  // One that needs none, and has no flag but --no-color.
   CLI::App* AddLocal(CLI::App* parent, const char* name, const char* help, const char* example,
                      std::function<int()> call);
   // A word under which verbs stand.
   CLI::App* Group(const char* name, const char* help);
 
+  // -o, for these formats ("table,json"); empty: all of them. Replaces what was allowed before.
+  void Formats(CLI::App* command, const std::string& formats = {});
+  void NoOutput(CLI::App* command);
+  // --socket and --context.
+  void ServerFlagsFor(CLI::App* command);
+  // -w: again every second.
+  CLI::App* MayWatch(CLI::App* command);
+  // -w, --filter, --sort, --limit of a list that the daemon sends whole; 0: no limit by itself.
+  CLI::App* IsList(CLI::App* command, std::int64_t limit = 0);
+
+  std::vector<std::string> FormatsOf(const CLI::App* command) const;
   CLI::App* app() { return &app_; }
   Common& common() { return common_; }
 
  private:
-  void AddFlags(CLI::App* command);
-
   CLI::App& app_;
   int& status_;
   Common common_;
+  std::map<const CLI::App*, std::vector<std::string>> formats_;
 };
+
+// A place or a flag that takes the name of a job, queue, node, user or token: never empty, and
+// never something that would lead to another address of the API.
+CLI::Option* IsName(CLI::Option* option, const char* what);
+// What is said in the help before the examples.
+void Note(CLI::App* command, const std::string& text);
 
 // The verbs, by subject; what they need must outlive the parsing.
 void AddTopVerb(Verbs& verbs);
@@ -55,8 +75,9 @@ void AddEnterVerbs(Verbs& verbs);  // attach, exec, shell, port-forward
 void AddLookVerbs(Verbs& verbs);   // plan, pools, whoami, usage, decisions, version
 void AddQueueVerbs(Verbs& verbs, CLI::App* queue);  // show, edit, delete
 void AddPeopleVerbs(Verbs& verbs);                  // token, user, audit
-void AddContextVerbs(Verbs& verbs);                 // login, config
+void AddContextVerbs(Verbs& verbs);                 // login, logout, config
 void AddHelpVerbs(Verbs& verbs);                    // init, clone, doctor, completion
+void AddLabVerbs(Verbs& verbs);                     // validate, sim, bench, demo
 
 // What could stand for the last word: `muster __complete WORDS...`.
 std::vector<std::string> Complete(Verbs& verbs, const std::vector<std::string>& words);

@@ -13,11 +13,34 @@
 namespace muster::client {
 namespace {
 
+constexpr std::size_t kMostShown = 200;
+
+// Not from our daemon, perhaps from a proxy before it: what it said, and the code of its status.
+Error PlainErrorOf(const net::Response& response) {
+  const auto first = response.body.find_first_not_of(" \t\r\n");
+  std::string line;
+  if (first != std::string::npos) {
+    line = response.body.substr(first, response.body.find_first_of("\r\n", first) - first);
+  }
+  if (line.size() > kMostShown) line.resize(kMostShown);
+  const int status = response.status;
+  const auto code = status == 401 || status == 403                    ? ErrorCode::kDenied
+                    : status == 404                                   ? ErrorCode::kNotFound
+                    : status == 408 || status == 504                  ? ErrorCode::kTimeout
+                    : status == 429 || status == 502 || status == 503 ? ErrorCode::kUnavailable
+                    : status >= 400 && status < 500                   ? ErrorCode::kInvalid
+                                                                      : ErrorCode::kInternal;
+  return {code,
+          "the server answered with status " + std::to_string(status) +
+              (line.empty() ? "" : ": " + line),
+          "look whether it is musterd that listens there: `muster config view --origins`"};
+}
+
 Error ErrorOf(const net::Response& response) {
   Error error{ErrorCode::kInternal,
               "the daemon answered with status " + std::to_string(response.status), ""};
   const auto problem = nlohmann::json::parse(response.body, nullptr, false);
-  if (!problem.is_object()) return error;
+  if (!problem.is_object()) return PlainErrorOf(response);
   // What is not of the form that was agreed on counts as not said.
   const auto text = [&problem](const char* key, const std::string& otherwise) {
     const auto found = problem.find(key);

@@ -58,6 +58,14 @@ DocNode NodeView(Controller& control, const state::NodeRecord& record) {
   Put(node, "gpus_in_use", NumberNode(GpusInUse(cluster, spec.name)));
   Put(node, "cpus", Milli(spec.cpu_milli));
   Put(node, "memory_bytes", NumberNode(spec.memory_bytes));
+  DocNode nics = ListNode();
+  for (const auto& nic : spec.nics) {
+    DocNode one = MapNode();
+    Put(one, "name", TextNode(nic.name));
+    Put(one, "numa", NumberNode(nic.numa));
+    nics.children.push_back(std::move(one));
+  }
+  if (!spec.nics.empty()) Put(node, "nics", std::move(nics));
   Put(node, "labels", model::TextMapNode(spec.labels));
   if (spec.labels.contains("virtual")) Put(node, "virtual", BoolNode(true));
   if (spec.labels.contains("simulated")) Put(node, "simulated", BoolNode(true));
@@ -153,6 +161,7 @@ DocNode GpusView(Controller& control, const Access& access) {
       Put(node, "type", TextNode(gpu.type));
       Put(node, "memory_bytes", NumberNode(gpu.memory_bytes));
       Put(node, "numa", NumberNode(gpu.numa));
+      if (gpu.pcie_switch >= 0) Put(node, "pcie_switch", NumberNode(gpu.pcie_switch));
       if (gpu.nvlink_island >= 0) Put(node, "nvlink_island", NumberNode(gpu.nvlink_island));
       DocNode jobs = ListNode();
       std::int64_t others = 0;

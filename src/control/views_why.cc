@@ -30,10 +30,13 @@ std::string BarText(Controller& control, const Access& access, const JobRecord& 
     case sim::Bar::kFollows: {
       std::string list;
       for (const auto& f : job.follows) {
-        list += (list.empty() ? "" : ", ") + JobName(control.state(), access, f.job) + ":" +
-                std::string(NameOf(f.condition));
+        const char* must = f.condition == model::AfterCondition::kOk    ? "succeed"
+                           : f.condition == model::AfterCondition::kAny ? "end"
+                                                                        : "fail";
+        list += (list.empty() ? "" : ", and ") + JobName(control.state(), access, f.job) +
+                ", which must " + must + " first";
       }
-      return "it follows " + list + ", which has not ended";
+      return "it follows " + list;
     }
     case sim::Bar::kBackOff:
       return "its last start failed; it is tried again in " +
@@ -46,8 +49,9 @@ std::string BarText(Controller& control, const Access& access, const JobRecord& 
   }
   if (control.engine().Has(job.id)) return "";
   if (job.array != 0) {
-    return "its array runs at most " + std::to_string(job.spec->array->at_once) +
-           " tasks at once, and those before it have their turn";
+    const auto at_once = job.spec->array->at_once;
+    return "its array runs at most " + std::to_string(at_once) +
+           (at_once == 1 ? " task" : " tasks") + " at once, and those before it have their turn";
   }
   return "its queue " + job.spec->queue + " takes no jobs";
 }
@@ -113,10 +117,12 @@ std::string RunningText(Controller& control, const Access& access, const JobReco
   for (const auto& role : job.spec->roles) wanted += role.count;
   const auto done = job.Count(WorkerPhase::kSucceeded);
   if (static_cast<std::int64_t>(has + done) >= wanted) {
-    return "it has what it asked for: " + std::to_string(has) + " workers have a place";
+    return "it has what it asked for: " +
+           (has == 1 ? std::string("1 worker has") : std::to_string(has) + " workers have") +
+           " a place";
   }
-  std::string text =
-      "it runs with " + std::to_string(has) + " of up to " + std::to_string(wanted) + " workers";
+  std::string text = "it runs with " + std::to_string(has) + " of up to " + std::to_string(wanted) +
+                     (wanted == 1 ? " worker" : " workers");
   if (done > 0) return text + ", and grows no more because some have finished";
   const auto why = control.engine().Explain(job.id, control.NowMs());
   if (!why || why->workers == 0) return text;

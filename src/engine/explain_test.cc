@@ -215,11 +215,11 @@ TEST_F(ExplainTest, MoreThanALimitCanEverAllowIsToldFromWhatIsOnlyUsedUp) {
   AddNode("n0");
   auto why = Ask(MakeJob(3, 3, 1, "small"));
   EXPECT_TRUE(why.beyond_limit);
-  EXPECT_EQ(Say(why), "3 gpus are asked for at once; queue small has a limit of 2 gpus");
+  EXPECT_EQ(Say(why), "3 GPUs are asked for at once; queue small has a limit of 2 GPUs");
   cluster_->RemoveJob(why.job);
   why = Ask(MakeJob(4, 4, 1, "tree/leaf"));
   EXPECT_TRUE(why.beyond_limit) << "the limit of a queue above";
-  EXPECT_THAT(Say(why), HasSubstr("queue tree has a limit of 3 gpus"));
+  EXPECT_THAT(Say(why), HasSubstr("queue tree has a limit of 3 GPUs"));
   cluster_->RemoveJob(why.job);
   auto first = MakeJob(2, 2, 1, "small");
   first.name = "first";

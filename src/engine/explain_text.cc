@@ -52,13 +52,25 @@ std::string_view Name(Right right) {
 
 namespace {
 
+// "1 worker", "2 workers".
+std::string Count(std::int64_t number, const char* one) {
+  return std::to_string(number) + " " + one + (number == 1 ? "" : "s");
+}
+
+// GPUs and cores as people call them; types by their names.
+std::string Thousandths(std::int64_t milli, const std::string& dim) {
+  const std::string name = dim == "gpus" ? "GPU" : dim == "cpus" ? "core" : dim;
+  const bool plural = name != dim && milli != kMilli;
+  return FormatMilli(milli) + " " + name + (plural ? "s" : "");
+}
+
 std::string Amount(const Cluster& cluster, std::size_t dim, std::int64_t value) {
   const auto& queues = cluster.queues();
   if (dim == kMemoryDim) return FormatBytes(value) + " of memory";
   if (dim >= queues.first_countable_dim()) {
     return std::to_string(value) + " " + queues.dim_name(dim);
   }
-  return FormatMilli(value) + " " + queues.dim_name(dim);
+  return Thousandths(value, queues.dim_name(dim));
 }
 
 constexpr std::size_t kNodesTold = 4;
@@ -89,7 +101,7 @@ std::string OutOfService(const Cluster& cluster, const std::vector<NodeId>& node
 }
 
 std::string NoRoom(const Cluster& cluster, const Explanation& why) {
-  const std::string workers = " of " + std::to_string(why.workers) + " workers";
+  const std::string workers = " of " + Count(why.workers, "worker");
   if (!why.out_of_service.empty()) {
     const std::string away = OutOfService(cluster, why.out_of_service);
     return why.fit_in_service == 0 ? away + ", and no other node can take it"
@@ -174,7 +186,7 @@ std::string Sentence(const Cluster& cluster, const Explanation& why) {
 std::string Describe(const Change& change) {
   switch (change.kind) {
     case Change::Kind::kFewerWorkers:
-      return "ask for " + std::to_string(change.amount) + " workers";
+      return "ask for " + Count(change.amount, "worker");
     case Change::Kind::kOtherType:
       return "allow GPUs of type " + change.name;
     case Change::Kind::kOtherQueue:
@@ -184,11 +196,12 @@ std::string Describe(const Change& change) {
       const bool limit = change.kind == Change::Kind::kRaiseLimit;
       const bool bytes = change.resource == "memory";
       return std::string("raise the ") + (limit ? "limit" : "quota") + " of " + change.name +
-             " by " + (bytes ? FormatBytes(change.amount) : FormatMilli(change.amount)) + " " +
-             change.resource;
+             " by " +
+             (bytes ? FormatBytes(change.amount) + " of memory"
+                    : Thousandths(change.amount, change.resource));
     }
     case Change::Kind::kFreeGpus:
-      return "free " + std::to_string(change.amount) + " GPUs on node " + change.name;
+      return "free " + Count(change.amount, "GPU") + " on node " + change.name;
     case Change::Kind::kUncordon:
       return change.amount == 1 ? "run `muster node uncordon " + change.name + "`"
                                 : "uncordon the nodes " + change.name;
@@ -200,7 +213,7 @@ std::string Render(const Cluster& cluster, const Explanation& why) {
   std::string out = cluster.job(why.job).name + " waits: " + Sentence(cluster, why) + ".\n";
   out += "  share: quota " + (why.quota == kUnlimited ? "unlimited" : FormatMilli(why.quota)) +
          ", held " + FormatMilli(why.queue_held) + ", fair share " + FormatMilli(why.share) + "; " +
-         std::to_string(why.jobs_ahead) + " jobs ahead in its queue\n";
+         Count(why.jobs_ahead, "job") + " ahead in its queue\n";
   std::string nodes;
   for (std::size_t f = 0; f < kFilters; ++f) {
     if (why.nodes[f] == 0) continue;

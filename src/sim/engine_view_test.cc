@@ -55,8 +55,8 @@ TEST_F(EngineViewTest, AJobBeyondALimitAboveItIsRefusedWithBothNumbers) {
   AddNode("n0");
   Build();
   EXPECT_EQ(Refusal("limited/leaf", 3, 3, 1),
-            "job x can never run here: 3 gpus are asked for at once; queue limited has a limit of "
-            "2 gpus");
+            "job x can never run here: 3 GPUs are asked for at once; queue limited has a limit of "
+            "2 GPUs");
   EXPECT_EQ(Refusal("limited/leaf", 2, 8, 1), "") << "only its minimum must be within the limit";
   EXPECT_EQ(Refusal("open", 3, 3, 1), "");
 }

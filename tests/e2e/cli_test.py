@@ -1,10 +1,21 @@
 #!/usr/bin/env python3
 """cli_test.py BUILD: the verbs of `muster` against a real musterd: what they print, change, refuse and end with."""
+import fcntl
 import json
 import os
 import pathlib
+import pty
+import re
+import select
+import shutil
+import signal
+import socketserver
+import struct
 import subprocess
 import sys
+import termios
+import threading
+import time
 import unittest
 
 import e2e_test
@@ -36,6 +47,34 @@ class CliCase(Case):
         return str(path)
 
 
+class Terminal:
+    """A program on a terminal of its own; `text` is what it wrote."""
+
+    def __init__(self, words, env, cwd, columns=80, rows=24, stdout=None):
+        self.parent, child = pty.openpty()
+        fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.process = subprocess.Popen(words, stdin=child, stdout=stdout or child, stderr=child, env={**env, "TERM": "xterm"}, cwd=cwd,
+                                        preexec_fn=lambda: (os.setsid(), fcntl.ioctl(0, termios.TIOCSCTTY, 0)))
+        os.close(child)
+        self.text = ""
+
+    def until(self, fact, seconds=30):
+        deadline = time.monotonic() + seconds
+        while not fact(self.text):
+            if not select.select([self.parent], [], [], max(0, deadline - time.monotonic()))[0]:
+                raise AssertionError(f"it never wrote that: {self.text!r}")
+            try:
+                self.text += os.read(self.parent, 65536).decode()
+            except OSError:  # it has ended
+                return self.text
+        return self.text
+
+    def end(self):
+        self.until(lambda text: False)
+        os.close(self.parent)
+        return self.process.wait(timeout=30)
+
+
 class Looking(CliCase):
     def test_every_verb_that_looks_prints_every_format(self):
         plan = self.file("job.yaml", job("true", gpus=2))
@@ -43,7 +82,8 @@ class Looking(CliCase):
                       ("queue", "show", "vision"), ("token", "list"), ("user", "list"), ("audit",), ("ps",), ("nodes",), ("gpus",),
                       ("queue", "list"), ("config", "view"), ("doctor",)):
             for form in ("table", "wide", "json", "yaml", "jsonl", "name"):
-                out = self.cli(*words, "-o", form).stdout
+                nameless = form == "name" and words[0] in ("plan", "decisions")
+                out = self.cli(*words, "-o", form, status=2 if nameless else 0).stdout
                 if form == "json":
                     json.loads(out)
                 if form == "jsonl":
@@ -201,6 +241,327 @@ class People(CliCase):
         self.assertEqual(len(self.get("audit", "--limit", "1")["audit"]), 1)
 
 
+class Screens(CliCase):
+    """What is printed on a terminal, and what is not when there is none."""
+
+    def terminal(self, *words, columns=80, env=None, stdout=None):
+        one = Terminal([str(self.daemon.bin / "muster"), *words], {**self.env, **(env or {})}, self.folder, columns, stdout=stdout)
+        self.addCleanup(one.process.kill)
+        return one
+
+    def wide(self, text):
+        return max(len(re.sub(r"\033\[\w+", "", line)) for line in text.splitlines())
+
+    def test_a_table_fits_the_window_and_only_there(self):
+        self.daemon.call("POST", "jobs?held=1", job("true", name="a-name-that-is-rather-long-for-a-table", queue="vision/old", gpus=3))
+        for name in ("has", "waits"):
+            self.daemon.submit(job("sleep 600", name=name, gpus=3))
+        for words in (("ps",), ("ps", "-o", "wide"), ("nodes",), ("gpus",), ("gpus", "--topology"), ("queue", "list"), ("audit",), ("decisions",),
+                      ("events",), ("token", "list")):
+            for columns in (60, 80):
+                one = self.terminal(*words, columns=columns)
+                self.assertEqual(one.end(), 0, one.text)
+                if words != ("events",):
+                    self.assertLessEqual(self.wide(one.text), columns, one.text)
+        narrow = self.terminal("ps", columns=60)
+        narrow.end()
+        self.assertIn("PHASE", narrow.text)
+        piped = self.cli("ps").stdout
+        self.assertIn("RAN", piped)
+        self.assertNotIn("…", piped)
+
+    def test_only_states_have_colours_and_only_on_a_terminal(self):
+        self.daemon.call("POST", "jobs?held=1", job("true", name="kept"))
+        one = self.terminal("ps")
+        one.end()
+        self.assertIn("\033[33mheld\033[0m", one.text)
+        self.assertEqual(one.text.count("\033"), 2)
+        for words, env in ((("ps", "--no-color"), {}), (("--no-color", "ps"), {}), (("ps",), {"NO_COLOR": "1"}), (("doctor", "--no-color"), {})):
+            plain = self.terminal(*words, env=env)
+            plain.end()
+            self.assertNotIn("\033", plain.text)
+        self.assertNotIn("\033", self.cli("ps").stdout)
+
+    def test_a_wait_says_what_for_on_one_line_and_takes_it_back(self):
+        self.daemon.call("POST", "jobs?held=1", job("true", name="kept"))
+        one = self.terminal("wait", "kept")
+        one.until(lambda text: "it is held" in text)
+        self.assertRegex(one.text, r"job \d+ kept: held; waited \d+ s; it is held")
+        self.daemon.call("POST", "jobs/kept:release")
+        self.assertEqual(one.end(), 0)
+        self.assertNotIn("\n", one.text)
+        self.assertTrue(one.text.endswith("\r\033[K"))
+
+    def test_run_and_logs_wait_likewise_and_a_pipe_sees_nothing_of_it(self):
+        self.daemon.call("POST", "jobs?held=1", job("echo hello", name="kept"))
+        one = self.terminal("logs", "-f", "kept")
+        one.until(lambda text: "it is held" in text)
+        piped = subprocess.Popen([str(self.daemon.bin / "muster"), "wait", "kept"], env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.daemon.call("POST", "jobs/kept:release")
+        self.assertEqual(one.end(), 0)
+        self.assertTrue(one.text.endswith("\033[Khello\r\n"), one.text)
+        self.assertEqual(piped.communicate(timeout=30), (b"", b""))
+
+    def test_ctrl_c_ends_the_wait_with_130_on_a_clean_line_and_leaves_the_job(self):
+        self.daemon.call("POST", "jobs?held=1", job("true", name="kept"))
+        one = Terminal(["sh", "-c", f"{self.daemon.bin}/muster wait kept; echo ended with $?"], self.env, self.folder)
+        self.addCleanup(one.process.kill)
+        one.until(lambda text: "it is held" in text)
+        os.write(one.parent, b"\x03")
+        one.end()
+        self.assertEqual(one.process.returncode, -signal.SIGINT if "ended" not in one.text else 0)
+        self.assertEqual(self.phase("kept"), "held")
+        self.assertIn("\r\033[K", one.text.split("it is held")[-1])
+
+    def test_nothing_of_others_reaches_the_terminal_as_a_command(self):
+        evil = "\033[2J\u202e\u009b31m\n"
+        self.daemon.call("POST", "jobs?held=1", job("true", name="kept", labels={"who": evil}, env={"A": evil}, command=["echo", evil]))
+        for words in (("describe", "kept"), ("describe", "kept", "-o", "yaml"), ("describe", "kept", "-o", "json"), ("events", "kept"),
+                      ("audit", "-o", "wide"), ("why", "kept"), ("ps", "-a"), ("ps", "-o", "jsonl")):
+            out = self.cli(*words).stdout
+            for bad in ("\033", "\u009b"):
+                self.assertNotIn(bad, out, words)
+            self.assertNotIn("\u202e", out, words)
+        done = self.cli("describe", "kept\033[2J", status=3)
+        self.assertNotIn("\033", done.stderr)
+        self.assertIn("\\x9b31m", self.cli("describe", "kept").stdout)
+
+
+class Speaking(CliCase):
+    """One rule for what is answered, and errors in the words of the command line."""
+
+    def test_acts_answer_with_id_and_name_and_say_when_it_was_a_dry_run(self):
+        node = self.daemon.call("GET", "nodes")["nodes"][0]["name"]
+        file, queues = self.file("j.yaml", job("true")), self.file("q.yaml", {"queues": [{"name": "new"}]})
+        one, two = (self.daemon.call("POST", "jobs?held=1", job("true", name=name))["jobs"][0]["id"] for name in ("one", "two"))
+        for words in (("submit", file), ("clone", one), ("cancel", one, two), ("release", one), ("scale", one, "--workers", "2"),
+                      ("priority", one, two, "--to", "high"), ("run", "--", "true")):
+            got = json.loads(self.cli(*words[:1], "--dry-run", "-o", "json", *words[1:]).stdout)
+            items = got.get("jobs") or got.get("queues") or [got]
+            for item in items:
+                self.assertTrue(item["dry_run"], words)
+                self.assertTrue(item["id"] and item["name"], words)
+        for words in (("node", "cordon", node), ("queue", "apply", queues), ("queue", "delete", "free")):
+            got = self.get(*words, "--dry-run")
+            for item in got.get("queues", [got]):
+                self.assertTrue(item["dry_run"] and item["id"] and item["name"], words)
+        self.assertEqual([item["id"] for item in self.get("hold", one, two)["jobs"]], [one, two])
+        self.assertEqual(len(self.cli("release", one, two, "-o", "jsonl").stdout.splitlines()), 2)
+        self.assertEqual(self.get("node", "drain", node)["name"], node)
+        self.assertEqual(self.get("node", "uncordon", node)["phase"], "ready")
+        self.assertEqual(len(self.get("wait", one, two)["jobs"]), 2)
+        self.assertEqual(self.get("user", "set", "eva", "--role", "viewer")["name"], "eva")
+
+    def test_documents_that_come_again_can_be_told_apart(self):
+        for form, count in (("yaml", lambda text: text.count("\n---\n")), ("json", lambda text: text.count("\n}\n") - 1),
+                            ("jsonl", lambda text: text.count("\n") - 1)):
+            with subprocess.Popen([str(self.daemon.bin / "muster"), "pools", "--watch", "-o", form], env=self.env, stdout=subprocess.PIPE, text=True) as one:
+                text = ""
+                while count(text) < 1:
+                    text += one.stdout.readline()
+                one.kill()
+            self.assertFalse(text.startswith("---"))
+
+    def test_lists_are_filtered_sorted_and_cut(self):
+        gpus = self.get("gpus", "--sort=-gpu", "--limit", "3")["gpus"]
+        self.assertEqual([one["gpu"] for one in gpus], [3, 2, 1])
+        self.assertEqual([one["gpu"] for one in self.get("gpus", "--filter", "gpu>=1,gpu<3")["gpus"]], [1, 2])
+        self.assertEqual(self.cli("queue", "list", "--filter", "name~vision", "--sort", "name", "-o", "name").stdout, "vision\nvision/old\n")
+        self.assertEqual(self.cli("audit", "--filter", "operation=applyQueues", "-o", "jsonl").stdout.count("\n"), 1)
+        self.assertIn("it has: name", self.cli("nodes", "--sort", "colour", status=2).stderr)
+
+    def test_names_never_lead_to_another_address(self):
+        for words in (("user", "set", "x/../y", "--role", "user"), ("user", "remove", ""), ("token", "revoke", ""), ("node", "cordon", "a/b"),
+                      ("queue", "show", ""), ("queue", "delete", "../jobs", "--yes"), ("describe", ""), ("cancel", "a/b"), ("attach", ""), ("clone", "")):
+            self.assertIn("is no name of a", self.cli(*words, status=2).stderr)
+        self.cli("user", "set", "a?c#d%2Fe", "--role", "viewer")
+        self.assertIn("a?c#d%2Fe", [one["name"] for one in self.get("user", "list")["users"]])
+
+    def test_errors_speak_of_what_was_typed(self):
+        one = self.daemon.submit(job("sleep 600"))
+        for words, said in ((("scale", one, "--workers", "0"), "--workers"), (("scale", one, "--workers", "4..2"), "--workers"),
+                            (("priority", one, "--to", "urgent"), "--to"), (("ps", "--sort", "colour"), "--sort"),
+                            (("ps", "--phase", "dancing"), "--phase"), (("audit", "--since", "x"), "--since"), (("usage", "--since", "x"), "--since")):
+            done = self.cli(*words, status=2)
+            self.assertIn(said, done.stderr)
+            self.assertNotIn("parameter", done.stderr)
+
+    def test_a_flag_that_a_verb_cannot_honour_is_refused(self):
+        one = self.daemon.submit(job("sleep 600"))
+        for words in (("logs", one, "-o", "yaml"), ("logs", one, "--watch"), ("events", "-o", "name"), ("events", "-f", "-o", "yaml"), ("init", "-o", "json"),
+                      ("attach", one, "-o", "json"), ("completion", "bash", "--socket", "x"), ("whoami", "--filter", "a=b"), ("cancel", one, "--limit", "1"),
+                      ("nodes", "--dry-run"), ("plan", "x.yaml", "-o", "name"), ("config", "use", "x", "-o", "json"), ("validate", "x", "-o", "yaml"),
+                      ("ps", "--yes"), ("decisions", "-o", "name")):
+            self.cli(*words, status=2)
+        self.assertEqual(self.phase(one), "running")
+
+    def test_what_is_not_said_in_json_is_shown_with_its_status(self):
+        class Proxy(socketserver.StreamRequestHandler):
+            answers = {"502 Bad Gateway": 6, "403 Forbidden": 4, "504 Late": 7, "418 Teapot": 5, "500 Broken": 1, "404 Nowhere": 3}
+            current = ""
+
+            def handle(self):
+                while self.rfile.readline().strip():
+                    pass
+                body = b"<html>the \x1b[2J proxy says no\nmore</html>"
+                self.wfile.write(f"HTTP/1.1 {Proxy.current}\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+
+        with socketserver.ThreadingUnixStreamServer(str(self.path("proxy.sock")), Proxy) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            for Proxy.current, status in Proxy.answers.items():
+                done = self.cli("whoami", status=status, env={"MUSTER_DAEMON": str(self.path("proxy.sock"))})
+                self.assertIn(f"status {Proxy.current[:3]}: <html>the", done.stderr)
+                self.assertNotIn("more", done.stderr)
+                self.assertNotIn("\033", done.stderr)
+            server.shutdown()
+
+    def test_every_exit_status(self):
+        self.cli("ps")
+        self.cli("doctor", status=1, env={"MUSTER_DAEMON": "/nowhere.sock"})
+        self.cli("frobnicate", status=2)
+        self.cli("describe", "nothing", status=3)
+        if os.geteuid() == 0 and shutil.which("setpriv"):
+            os.chmod(self.folder, 0o755)
+            done = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", str(self.daemon.bin / "muster"), "snapshot", "save", "/tmp/x.snap"],
+                                  env=self.env, capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 4, done.stderr)
+        self.cli("submit", self.file("j.yaml", job("true", gpus=99, queue="nowhere")), status=5)
+        self.cli("ps", status=6, env={"MUSTER_DAEMON": "/nowhere.sock"})
+        # 7 and the codes of a proxy: test_what_is_not_said_in_json_is_shown_with_its_status; 103 and 130: below and in Screens.
+        self.cli("wait", self.daemon.submit(job("exit 3")), status=100)
+        running = self.daemon.submit(job("sleep 600"))
+        self.daemon.wait(running, ("running",))
+        self.cli("wait", running, "--timeout", "1ms", status=101)
+        self.cli("cancel", running)
+        self.cli("wait", running, status=102)
+        low = self.daemon.submit(job("sleep 600", name="low", gpus=4, queue="free"))
+        self.daemon.wait(low, ("running",))
+        self.daemon.submit(job("sleep 600", name="claim", gpus=2, queue="speech"))
+        self.daemon.wait(low, ("paused",))
+        self.assertIn("'s claim", self.cli("wait", low, "--timeout", "1ms", status=103).stderr)
+
+    def test_why_in_plain_words(self):
+        running = self.daemon.submit(job("sleep 600", name="all", gpus=2, queue="speech", preemptible=False, priority=120))
+        self.daemon.wait(running, ("running",))
+        cases = {"held": ("jobs?held=1", job("true", name="held")), "follows": ("jobs", job("true", name="follows", after=["all:ok"])),
+                 "wants": ("jobs", job("true", name="wants", gpus=3))}
+        for path, spec in cases.values():
+            self.daemon.call("POST", path, spec)
+        said = {name: self.cli("why", name).stdout for name in ("all", *cases)}
+        self.assertIn("1 worker has a place", said["all"])
+        self.assertIn("it is held; `muster release", said["held"])
+        self.assertIn("it follows job", said["follows"])
+        self.assertRegex(said["wants"], r"for 0 of 1 worker now")
+        for text in said.values():
+            self.assertNotRegex(text, r"\b1 (workers|jobs|GPUs|tasks)\b|is \w+ virtual")
+
+
+class Keeping(CliCase):
+    """Files and settings of the user."""
+
+    def test_a_snapshot_is_written_over_only_when_that_is_said(self):
+        self.cli("snapshot", "save", "a.snap")
+        self.path("a.snap").write_text("precious")
+        self.assertIn("--yes", self.cli("snapshot", "save", "a.snap", status=5).stderr)
+        self.assertEqual(self.path("a.snap").read_text(), "precious")
+        self.cli("snapshot", "save", "a.snap", "--yes")
+        self.assertIn("the same decisions", self.cli("snapshot", "replay", "a.snap").stdout)
+        self.assertTrue(json.loads(self.cli("snapshot", "replay", "a.snap", "-o", "jsonl").stdout)["same"])
+
+    def test_queue_edit_without_an_editor_says_so(self):
+        env = {key: "" for key in ("EDITOR", "VISUAL")}
+        self.assertIn("$EDITOR", self.cli("queue", "edit", "vision", status=2, env=env).stderr)
+
+    def test_contexts_are_deleted_and_logged_out_of(self):
+        for name in ("a", "b"):
+            self.cli("login", f"unix:{self.daemon.socket}", "--name", name)
+        self.cli("config", "delete", "a")
+        self.cli("config", "delete", "a", status=3)
+        self.assertEqual([one["name"] for one in self.get("config", "view")["contexts"]], ["b"])
+        self.cli("logout")
+        self.assertEqual(self.get("config", "view")["contexts"], [])
+        self.cli("logout", status=3)
+        self.cli("logout", "b", status=3)
+
+    def test_a_file_of_tokens_that_others_may_read_is_not_used(self):
+        stored = self.path("config") / "muster" / "config.yaml"
+        stored.parent.mkdir(parents=True)
+        stored.write_text(f"current: a\ncontexts: {{a: {{server: '{self.daemon.socket}', token: muster_x}}}}\n")
+        os.chmod(stored, 0o644)
+        self.assertIn("chmod 600", self.cli("whoami", status=4, env={"MUSTER_DAEMON": ""}).stderr)
+
+    def test_a_clone_says_that_a_hidden_environment_was_not_copied(self):
+        if os.geteuid() != 0 or not shutil.which("setpriv"):
+            self.skipTest("needs root and setpriv")
+        self.daemon.call("POST", "jobs?held=1", job("true", name="first", env={"SECRET": "x"}))
+        self.daemon.call("PUT", "users/nobody", {"role": "user"})
+        os.chmod(self.folder, 0o755)
+        words = ["setpriv", "--reuid", "65534", "--clear-groups", str(self.daemon.bin / "muster")]
+        done = subprocess.run([*words, "clone", "first", "--name", "second", "--dry-run"], env=self.env, capture_output=True, text=True, timeout=60)
+        if done.returncode == 3:
+            self.skipTest("others' jobs are not seen here")
+        self.assertIn("was not copied: SECRET", done.stderr)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+class Examples(CliCase):
+    """Every example of every help text, as it is typed."""
+
+    goes_on = ("--watch", " -f", "attach ", "shell ", "port-forward", "muster top")  # ended after a while
+    statuses = {"muster login https": 6, "muster token revoke": 3}
+
+    def setUp(self):
+        super().setUp()
+        self.daemon.stop()
+        cluster = {"pools": [{"name": "here", "driver": "local", "virtual_gpus": {"count": 4, "type": "virtual", "memory": "16Gi", "cores_each": 4}},
+                             {"name": "lab", "driver": "simulated", "nodes": [{"count": 8, "gpus": 4, "type": "H100", "cpus": 32, "memory": "64Gi"}]}]}
+        self.daemon.options = ("--config", self.file("cluster.json", cluster))
+        self.daemon.start()
+        self.daemon.call("POST", "queues", {"queues": [{"name": "vision/detection"}]})
+
+    def prepare(self):
+        for name in ("resnet", "notebook"):
+            try:
+                phase = self.phase(name)
+            except e2e_test.Refused:
+                phase = "none"
+            if phase != "running":
+                self.daemon.submit(job("while :; do sleep 0.1; done", name=name, workers="1..2", gpus=0, nodes={"virtual": "true"}))
+                self.until(lambda: self.daemon.call("GET", f"jobs/{name}")["status"]["workers_running"] == 2)
+        self.file("train.yaml", job("true", gpus=1))
+        self.file("train.py", "print(1)")
+        self.file("queues.yaml", QUEUES)
+        self.file("token", "muster_x_y\n")
+        if not self.path("today.snap").exists():
+            self.cli("snapshot", "save", "today.snap")
+        self.cli("login", f"unix:{self.daemon.socket}", "--name", "lab")
+        self.daemon.call("POST", "queues", QUEUES)
+
+    def test_every_example_works_as_typed(self):
+        verbs = json.loads(self.cli("__docs", "json").stdout)["verbs"]
+        shutil.copytree(pathlib.Path(__file__).resolve().parent.parent / "scenarios", self.path("tests/scenarios"))
+        env = {**self.env, "PATH": f"{self.daemon.bin}:{self.env['PATH']}", "HOME": str(self.folder), "EDITOR": "true"}
+        (self.path(".local/share/bash-completion/completions")).mkdir(parents=True)
+        ran = 0
+        for verb in verbs:
+            for example in verb["examples"]:
+                if verb["path"] == "run" and "--kind build" in example:
+                    continue  # needs a terminal: enter_test.py
+                self.prepare()
+                if example.startswith("muster init"):
+                    self.path("train.yaml").unlink()
+                line = re.sub(r"^EDITOR=\S+ ", "", example)
+                wanted = next((status for begin, status in self.statuses.items() if line.startswith(begin)), 0)
+                goes_on = any(word in line for word in self.goes_on)
+                done = subprocess.run(["timeout", "-s", "KILL", "2" if goes_on else "60", "bash", "-c", line], env=env, cwd=self.folder,
+                                      stdin=subprocess.DEVNULL, capture_output=True, text=True)
+                said = f"{example}: {done.returncode} {done.stdout[-300:]} {done.stderr[-600:]}"
+                self.assertNotEqual(done.returncode, 2, said)
+                self.assertIn(done.returncode, (wanted, -9, 137) if goes_on else (wanted,), said)
+                ran += 1
+        self.assertGreater(ran, 50)
+
+
 class Completion(CliCase):
     def words(self, *words):
         return self.cli("__complete", *words).stdout.split()
@@ -217,14 +578,43 @@ class Completion(CliCase):
         self.assertEqual(self.words("queue", "delete", "vision/"), ["vision/old"])
         self.assertNotIn("__complete", self.words(""))
 
-    def test_the_bash_script_completes(self):
+    def shell(self, *words, input=""):
+        env = {**self.env, "PATH": f"{self.daemon.bin}:{self.env['PATH']}", "HOME": str(self.folder), "TERM": "dumb"}
+        return subprocess.run(words, env=env, cwd=self.folder, capture_output=True, text=True, timeout=60, input=input)
+
+    def test_the_bash_script_completes_verbs_and_live_names(self):
+        self.daemon.call("POST", "jobs?held=1", job("true", name="resnet"))
+        self.cli("login", f"unix:{self.daemon.socket}", "--name", "laboratory")
         script = self.file("muster.bash", self.cli("completion", "bash").stdout)
-        self.cli("completion", "zsh")
-        self.cli("completion", "fish")
         self.cli("completion", "tcsh", status=2)
-        done = subprocess.run(["bash", "-c", f'. {script}; COMP_WORDS=(muster queue sh); COMP_CWORD=2; _muster; echo "${{COMPREPLY[@]}}"'],
-                              env={**self.env, "PATH": f"{self.daemon.bin}:{self.env['PATH']}"}, capture_output=True, text=True, timeout=60)
-        self.assertEqual(done.stdout.strip(), "show", done.stderr)
+        node = self.daemon.call("GET", "nodes")["nodes"][0]["name"]
+        for words, found in ((("queue", "sh"), "show"), (("cancel", "res"), "resnet"), (("queue", "show", "vision/"), "vision/old"),
+                             (("node", "drain", node[:2]), node), (("ps", "--context", "lab"), "laboratory"), (("logs", "resnet", "-o", "y"), ""),
+                             (("config", "delete", ""), "laboratory")):
+            line = " ".join(f"'{word}'" for word in words)
+            done = self.shell("bash", "-c", f'. {script}; COMP_WORDS=(muster {line}); COMP_CWORD={len(words)}; _muster; echo "${{COMPREPLY[@]}}"')
+            self.assertEqual(done.stdout.strip(), found, f"{words} {done.stderr}")
+
+    def test_the_zsh_script_completes(self):
+        if not shutil.which("zsh"):
+            self.skipTest("zsh is not installed")
+        self.daemon.call("POST", "jobs?held=1", job("true", name="resnet"))
+        self.file("_muster", self.cli("completion", "zsh").stdout)
+        done = self.shell("zsh", "-f", "-c", """
+            compadd() { shift; print -rl -- "$@" }
+            _files() { print files }
+            words=(muster cancel res); CURRENT=3
+            compdef() { : }
+            source ./_muster; _muster""")
+        self.assertEqual(done.stdout.strip(), "resnet", done.stderr)
+
+    def test_the_fish_script_completes(self):
+        if not shutil.which("fish"):
+            self.skipTest("fish is not installed")
+        self.daemon.call("POST", "jobs?held=1", job("true", name="resnet"))
+        script = self.file("muster.fish", self.cli("completion", "fish").stdout)
+        done = self.shell("fish", "--no-config", "-c", f"source {script}; complete -C 'muster cancel res'")
+        self.assertEqual(done.stdout.split(), ["resnet"], done.stderr)
 
 
 if __name__ == "__main__":

@@ -337,7 +337,7 @@ class Explained(Case):
 
     def test_more_than_a_limit_allows_is_refused_with_the_numbers(self):
         self.daemon.call("POST", "queues", {"queues": [{"name": "top", "limit": {"gpus": 2}}, {"name": "top/leaf"}]})
-        self.assertIn("3 gpus are asked for at once; queue top has a limit of 2 gpus",
+        self.assertIn("3 GPUs are asked for at once; queue top has a limit of 2 GPUs",
                       self.refusal(job("true", queue="top/leaf", workers=3)))
 
     def test_an_impossible_job_is_refused_with_the_resource_and_both_numbers(self):
@@ -352,7 +352,7 @@ class Explained(Case):
                                              input=json.dumps(job("true"))).stdout)["jobs"][0]["id"]
         self.assertTrue(self.daemon.call("GET", f"jobs/{held}")["status"]["virtual"])
         self.assertTrue(self.why(held)["virtual"])
-        self.assertIn("is held virtual:", self.daemon.muster("why", str(held)).stdout)
+        self.assertIn("the GPUs here are virtual", self.daemon.muster("why", str(held)).stdout)
         self.assertTrue(all(queue["virtual"] for queue in self.daemon.call("GET", "queues")["queues"]))
         self.assertIn("virtual", self.daemon.muster("queue", "list").stdout)
 
@@ -662,7 +662,7 @@ class CommandLine(Case):
             for word in ("", "1/events"):
                 got = self.daemon.muster(verb, word)
                 self.assertEqual(got.returncode, 2, (verb, word, got))
-                self.assertIn("is no job", got.stderr)
+                self.assertIn("is no name of a job", got.stderr)
         self.assertIn("-o takes table, wide, json, jsonl, yaml or name", self.daemon.muster("ps", "-o", "xml").stderr)
         for flag, value in (("--gpus", "many"), ("--memory", "16GiB"), ("--workers", "8..2"), ("--time", "5"), ("--kind", "x")):
             got = self.daemon.muster("run", flag, value, "--", "true")

@@ -1,0 +1,97 @@
+// Why a job waits: one sentence, then the facts behind it, and what would start it.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "cli/job_verbs.h"
+#include "cli/text.h"
+
+namespace muster::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+void Line(const char* name, const std::string& value) {
+  std::cout << "  " << Pad(name, 11) << value << '\n';
+}
+
+// The engine's word for what a node lacks, as people say it.
+std::string Lack(const std::string& filter) {
+  for (const auto& [word, said] : {std::pair{"fits", "it fits there"},
+                                   {"confined", "it may not run there"},
+                                   {"gpu-type", "other types of GPU"},
+                                   {"gpu-memory", "too little GPU memory"},
+                                   {"gpus", "too few free GPUs"},
+                                   {"cores", "too few free cores"},
+                                   {"memory", "too little free memory"},
+                                   {"countable", "too little of another resource"},
+                                   {"workers", "no place for one more worker"}}) {
+    if (filter == word) return said;
+  }
+  return filter;
+}
+
+void Facts(const Json& got) {
+  if (got.contains("share")) {
+    const auto& share = got.at("share");
+    Line("share", "quota " + Plain(share.at("quota")) + ", held " + Plain(share.at("held")) +
+                      ", fair share now " + Plain(share.at("fair_share")) + "; " +
+                      Count(got.value("jobs_ahead", 0), "job") + " ahead in its queue");
+    Line("room",
+         fmt::format("for {} of {} now, for {} if all preemptible work left",
+                     got.value("fit_now", 0), Count(got.value("workers_needed", 0), "worker"),
+                     got.value("fit_if_preemptible_work_left", 0)));
+  }
+  std::string nodes;
+  const auto filters = got.value("nodes_by_filter", Json::object());
+  for (const auto& [filter, count] : filters.items()) {
+    nodes += (nodes.empty() ? "" : ", ") + Lack(filter) + " (" + count.dump() + ")";
+  }
+  if (!nodes.empty()) Line("nodes", nodes);
+  if (got.contains("nearest_fit")) {
+    const auto& nearest = got.at("nearest_fit");
+    const auto missing = nearest.value("gpus_missing", 0);
+    Line("nearest", nearest.value("node", "") + ": " +
+                        (missing > 0 ? Count(missing, "GPU") + " missing"
+                                     : Lack(nearest.value("missing", ""))));
+  }
+  for (const auto& holder : got.value("held_by", Json::array())) {
+    const auto gpus = Plain(holder.at("gpus"));
+    Line("held by", "queue " + holder.value("queue", "") + ": " + gpus +
+                        (gpus == "1" ? " GPU, " : " GPUs, ") + holder.value("right", ""));
+  }
+}
+
+}  // namespace
+
+int Why(Session& session, const std::string& job) {
+  return session.Show(session.client().Get("jobs/" + job + "/explain"), [](const Json& got) {
+    const auto phase = got.value("phase", "");
+    const bool runs = phase == "running" || phase == "starting";
+    constexpr std::string_view kEnded = "it has ended: ";
+    auto sentence = got.value("sentence", "");
+    const bool ended = sentence.starts_with(kEnded);
+    if (ended) sentence.erase(0, kEnded.size());
+    std::cout << "job " << got.value("id", "") << " " << got.value("name", "")
+              << (!ended                 ? " is "
+                  : phase == "cancelled" ? " was "
+                                         : " has ")
+              << Paint(phase, SheetNow().color) << ": " << sentence << ".\n";
+    Facts(got);
+    for (const auto& change : got.value("would_start_it", Json::array())) {
+      Line(runs ? "grows if" : "starts if", "you " + Plain(change));
+    }
+    for (const auto& one : got.value("preemptions", Json::array())) {
+      Line("history", Clock(TimeMs(one, "at")) + " " + one.value("what", "") + " by rule " +
+                          one.value("rule", "") +
+                          (one.contains("for_name") ? " for " + one.value("for_user", "") + "'s " +
+                                                          one.value("for_name", "")
+                                                    : ""));
+    }
+    const auto mark = Mark(got);
+    if (!mark.empty()) Line("note", "the GPUs here are " + mark);
+  });
+}
+
+}  // namespace muster::cli
