@@ -240,7 +240,7 @@ void Commands::AddClusterVerbs(CLI::App& app) {
                                    {"drain", "Start nothing more there and move what runs"},
                                    {"uncordon", "Use it again"}}) {
     const std::string what = name;
-    const auto example = "muster node " + what + " gpu-07";
+    const auto example = "muster node " + what + " lab-3";
     auto* command = may_try(w.verbs.Add(node, name, help, example.c_str(), [&w, what](Session& s) {
       return MarkNode(s, w.value, what, w.Query());
     }));

@@ -48,6 +48,8 @@ std::string Either(const std::vector<std::string>& words) {
 std::string WrongName(const std::string& word, const std::string& what) {
   const bool tree = what == "queue";
   bool wrong = word.empty() || word == "." || word == "..";
+  wrong |=
+      std::any_of(word.begin(), word.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
   wrong |= !tree && word.find('/') != std::string::npos;
   wrong |= tree && (word.starts_with('/') || word.ends_with('/') || word.find("//") != word.npos ||
                     ("/" + word + "/").find("/../") != word.npos);

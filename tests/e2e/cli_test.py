@@ -322,7 +322,7 @@ class Screens(CliCase):
             for bad in ("\033", "\u009b"):
                 self.assertNotIn(bad, out, words)
             self.assertNotIn("\u202e", out, words)
-        done = self.cli("describe", "kept\033[2J", status=3)
+        done = self.cli("describe", "kept\033[2J", status=2)
         self.assertNotIn("\033", done.stderr)
         self.assertIn("\\x9b31m", self.cli("describe", "kept").stdout)
 
@@ -508,7 +508,7 @@ class Examples(CliCase):
     """Every example of every help text, as it is typed."""
 
     goes_on = ("--watch", " -f", "attach ", "shell ", "port-forward", "muster top")  # ended after a while
-    statuses = {"muster login https": 6, "muster token revoke": 3}
+    statuses = {"muster login https": 6, "muster token revoke": 3, "muster exec resnet -- nvidia-smi": 0 if shutil.which("nvidia-smi") else 5}
 
     def setUp(self):
         super().setUp()
@@ -518,16 +518,25 @@ class Examples(CliCase):
         self.daemon.options = ("--config", self.file("cluster.json", cluster))
         self.daemon.start()
         self.daemon.call("POST", "queues", {"queues": [{"name": "vision/detection"}]})
+        self.daemon.call("POST", "jobs?held=1", job("true", name="never"))
 
-    def prepare(self):
+    def prepare(self, verb):
+        """resnet and notebook are there, in the state that the verb needs; notebook is the latest."""
+        script = "trap : USR1; while :; do sleep 0.1; done"
+        more = {"workers": "1..2", "gpus": 0, "nodes": {"virtual": "true"}, "checkpoint": {"signal": "SIGUSR1", "grace": "0s"}}
         for name in ("resnet", "notebook"):
             try:
-                phase = self.phase(name)
+                self.daemon.call("POST", f"jobs/{name}:cancel")
+                self.daemon.wait(name)
             except e2e_test.Refused:
-                phase = "none"
-            if phase != "running":
-                self.daemon.submit(job("while :; do sleep 0.1; done", name=name, workers="1..2", gpus=0, nodes={"virtual": "true"}))
+                pass
+        for name in ("resnet", "notebook"):
+            waits = verb in ("hold", "release")
+            self.daemon.call("POST", "jobs?held=1" if verb == "release" else "jobs", job(script, name=name, **more, **({"after": ["never:ok"]} if waits else {})))
+            if not waits:
                 self.until(lambda: self.daemon.call("GET", f"jobs/{name}")["status"]["workers_running"] == 2)
+            if verb == "resume":
+                self.daemon.call("POST", f"jobs/{name}:suspend")
         self.file("train.yaml", job("true", gpus=1))
         self.file("train.py", "print(1)")
         self.file("queues.yaml", QUEUES)
@@ -547,9 +556,9 @@ class Examples(CliCase):
             for example in verb["examples"]:
                 if verb["path"] == "run" and "--kind build" in example:
                     continue  # needs a terminal: enter_test.py
-                self.prepare()
-                if example.startswith("muster init"):
-                    self.path("train.yaml").unlink()
+                self.prepare(verb["path"])
+                if verb["path"] in ("init", "snapshot save"):
+                    self.path("train.yaml" if verb["path"] == "init" else "today.snap").unlink()
                 line = re.sub(r"^EDITOR=\S+ ", "", example)
                 wanted = next((status for begin, status in self.statuses.items() if line.startswith(begin)), 0)
                 goes_on = any(word in line for word in self.goes_on)
