@@ -33,7 +33,8 @@ void Progress::Say(std::string_view text) {
   if (!written_) std::signal(SIGINT, EraseAndEnd);
   written_ = true;
   columns_ = TerminalColumns(STDERR_FILENO);
-  std::cerr << kErase << Cut(Clean(text), columns_ - 1) << std::flush;
+  // The terminal writes ^C behind it, which must not begin a line of its own.
+  std::cerr << kErase << Cut(Clean(text), columns_ > 3 ? columns_ - 3 : 0) << std::flush;
 }
 
 void Progress::Erase() {
