@@ -308,6 +308,15 @@ TEST_F(ShimTest, WithoutACgroupMemoryIsBoundedByRlimit) {
   EXPECT_EQ(Text("log/0.out"), "65536\n");
 }
 
+TEST_F(ShimTest, WhatTheDaemonShowsIsInTheLogOfTheWorker) {
+  StartShell("sleep 600");
+  Await("spool/17.0.2.start");
+  Send(Tell{Tell::Kind::kShow, -1, "", "", "it is idle"});
+  Send(Tell{Tell::Kind::kKill, -1, "", ""});
+  EndWithRecord();
+  EXPECT_EQ(Text("log/0.err"), "muster: it is idle\n");
+}
+
 TEST_F(ShimTest, TheExampleOfTheManualSpeaksTheContract) {
   const auto page = ReadFile(std::string(MUSTER_SOURCE_DIR) + "/docs/contract.md").value_or("");
   const auto begin = page.find("```python\n");
