@@ -2,6 +2,7 @@
 """package_test.py BUILD: the Debian package, built and taken through its life in a scratch Debian: installed, started by its
 unit's own line, upgraded under a running job, removed, purged; nothing is left. And the same tree as a container image.
 """
+import functools
 import http.client
 import json
 import os
@@ -33,6 +34,7 @@ command: [sh, -c, "echo started $$; until [ -e /tmp/finish ]; do sleep 0.1; done
 """
 
 
+@functools.cache
 def package():
     made = subprocess.run([ROOT / "scripts/package", BUILD], capture_output=True, text=True, check=False)
     if made.returncode != 0:
