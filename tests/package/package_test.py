@@ -2,6 +2,7 @@
 """package_test.py BUILD: the Debian package, built and taken through its life in a scratch Debian: installed, started by its
 unit's own line, upgraded under a running job, removed, purged; nothing is left. And the same tree as a container image.
 """
+import functools
 import http.client
 import json
 import os
@@ -9,6 +10,7 @@ import pathlib
 import re
 import resource
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -32,6 +34,7 @@ command: [sh, -c, "echo started $$; until [ -e /tmp/finish ]; do sleep 0.1; done
 """
 
 
+@functools.cache
 def package():
     made = subprocess.run([ROOT / "scripts/package", BUILD], capture_output=True, text=True, check=False)
     if made.returncode != 0:
@@ -125,6 +128,32 @@ class Package(unittest.TestCase):
         got = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True)
         self.assertEqual([line for line in got.stderr.split("\n") if "musterd.service" in line], [])
 
+
+
+class Manager(unittest.TestCase):
+    def test_it_is_told_when_the_daemon_serves_reloads_lives_and_ends(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-notify-"))
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
+            told.bind(str(folder / "notify"))
+            told.settimeout(60)
+            env = dict(os.environ, NOTIFY_SOCKET=str(folder / "notify"), WATCHDOG_USEC="200000")
+            daemon = subprocess.Popen([f"{BUILD}/bin/musterd", "--state", folder / "state", "--run", folder / "run", "--socket",
+                                       folder / "d.sock", "--virtual-gpus", "1"], env=env, stderr=subprocess.DEVNULL)
+            self.addCleanup(daemon.kill)
+            self.assertEqual(told.recv(100), b"READY=1")
+            self.assertEqual(told.recv(100), b"WATCHDOG=1")
+            daemon.send_signal(signal.SIGHUP)
+            self.assertEqual(self.next_of(told), b"RELOADING=1")
+            self.assertEqual(self.next_of(told), b"READY=1")
+            daemon.terminate()
+            self.assertEqual(self.next_of(told), b"STOPPING=1")
+            self.assertEqual(daemon.wait(60), 0)
+
+    def next_of(self, told):
+        while (said := told.recv(100)) == b"WATCHDOG=1":
+            pass
+        return said
 
 
 class Image(unittest.TestCase):
