@@ -13,15 +13,18 @@
 #include "api/logs.h"
 #include "api/meta.h"
 #include "api/people.h"
-#include "api/planner.h"
 #include "api/router.h"
 #include "api/submit.h"
 #include "api/watch.h"
+#include "api/worker.h"
 
 namespace muster::api {
 namespace {
 
 constexpr std::string_view kPrefix = "/api/v1";
+constexpr std::size_t kQuickBytes = std::size_t{256} << 10;  // read as a document at once
+constexpr std::size_t kBodiesWaiting = 256;
+constexpr std::size_t kPlansWaiting = 4;
 constexpr std::size_t kStrangersBytes = std::size_t{64} << 10;  // of a body without a token
 
 std::string_view Below(std::string_view path) {
@@ -104,7 +107,8 @@ struct Api::Impl {
   Watch watch;
   TokenBook tokens;
   Accounts accounts;
-  Planner planner;
+  Worker planner{kPlansWaiting};
+  Worker reader{kBodiesWaiting};
   std::map<std::string, std::uint64_t> requests;  // on the server's thread
   std::map<std::string, Handler> handlers;
 };
@@ -157,6 +161,15 @@ std::size_t Api::BodyLimit(const net::Request& head) const {
   return known ? most : std::min(most, kStrangersBytes);
 }
 
+net::Response Api::Refusal(int status, const std::string& why) {
+  const auto code = status == 403                    ? ErrorCode::kDenied
+                    : status == 408                  ? ErrorCode::kTimeout
+                    : status == 413                  ? ErrorCode::kInvalid
+                    : status == 429 || status == 503 ? ErrorCode::kUnavailable
+                                                     : ErrorCode::kUsage;
+  return ErrorResponse({code, why, status == 413 ? "send less at once" : ""}, status);
+}
+
 void Api::Written(const control::Controller& control, std::span<const state::Record> records) {
   std::vector<Event> events;
   events.reserve(records.size());
@@ -197,7 +210,13 @@ void Api::Handle(net::Request request, std::shared_ptr<net::Exchange> exchange) 
   if (call.request->body.empty()) return handler(impl_->desk, call);
   // A body is looked at only when its sender may make the call at all.
   impl_->desk.Begin(call, [this, call, &handler](Controller&, const Access&) -> Result<void> {
-    impl_->desk.server()->Post([this, call, &handler] { handler(impl_->desk, call); });
+    const auto read = [this, call, &handler] { handler(impl_->desk, call); };
+    if (call.request->body.size() <= kQuickBytes) {
+      impl_->desk.server()->Post(read);
+    } else if (!impl_->reader.Do(read)) {
+      return Fail(ErrorCode::kUnavailable, "too many large requests wait to be read",
+                  "try again in a moment");
+    }
     return {};
   });
 }

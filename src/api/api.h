@@ -28,6 +28,8 @@ class Api {
   void Handle(net::Request request, std::shared_ptr<net::Exchange> exchange);
   // How large a body may be, before it is read.
   std::size_t BodyLimit(const net::Request& head) const;
+  // The form of what the server refuses by itself, before it is a call.
+  static net::Response Refusal(int status, const std::string& why);
   // On the controller's thread, after each commit.
   void Written(const control::Controller& control, std::span<const state::Record> records);
 

@@ -86,8 +86,7 @@ int StatusOf(const Error& error) {
   return 500;
 }
 
-void ReplyError(net::Exchange& exchange, const Error& error) {
-  const int status = StatusOf(error);
+net::Response ErrorResponse(const Error& error, int status) {
   model::DocNode node = model::MapNode();
   Put(node, "title", model::TextNode(error.message));
   Put(node, "code", model::TextNode(CodeName(error.code)));
@@ -98,6 +97,12 @@ void ReplyError(net::Exchange& exchange, const Error& error) {
   response.status = status;
   response.content_type = "application/problem+json";
   response.body = model::WriteJson(node);
+  return response;
+}
+
+void ReplyError(net::Exchange& exchange, const Error& error) {
+  const int status = StatusOf(error);
+  auto response = ErrorResponse(error, status);
   if (status == 401) response.headers.push_back({"WWW-Authenticate", "Bearer"});
   if (status == 405) response.headers.push_back({"Allow", error.hint});
   exchange.Reply(std::move(response));

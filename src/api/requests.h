@@ -40,6 +40,7 @@ struct Call {
 Result<control::Caller::Account> AccountOf(const Call& call);
 
 int StatusOf(const Error& error);
+net::Response ErrorResponse(const Error& error, int status);
 void ReplyError(net::Exchange& exchange, const Error& error);
 void ReplyNode(net::Exchange& exchange, const model::DocNode& node, int status,
                std::vector<net::Header> headers = {});

@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "control/plan.h"
 #include "control/view_parts.h"
 #include "model/job_codec.h"
 #include "model/problems.h"
@@ -27,6 +28,10 @@ Result<std::vector<model::Job>> DecodeJobs(const std::string& body) {
                 "`muster queue apply` takes queues; a job has a name and a command");
   }
   return std::move(decoded.spec.jobs);
+}
+
+tl::unexpected<Error> TooMany() {
+  return Fail(ErrorCode::kUnavailable, "too many plans are being made", "try again in a moment");
 }
 
 // The account that the jobs run as, when the caller may submit all of them.
@@ -119,7 +124,7 @@ void SubmitJobs(Desk& desk, const Call& call) {
 
 // The state is copied on the controller's thread and tried out on another: a large cluster takes a
 // moment, and nobody should wait for a question.
-void PlanJob(Desk& desk, Planner& planner, const Call& call) {
+void PlanJob(Desk& desk, Worker& worker, const Call& call) {
   auto jobs = DecodeJobs(call.request->body);
   if (!jobs) return ReplyError(*call.exchange, jobs.error());
   if (jobs->size() != 1 || jobs->front().array) {
@@ -127,8 +132,8 @@ void PlanJob(Desk& desk, Planner& planner, const Call& call) {
                                        "submit several with --dry-run to check them"});
   }
   desk.Begin(call,
-             [call, &planner, jobs = std::move(*jobs)](Controller& control,
-                                                       const Access& access) -> Result<void> {
+             [call, &worker, jobs = std::move(*jobs)](Controller& control,
+                                                      const Access& access) -> Result<void> {
                auto account = MayHave(control, access, call, jobs);
                if (!account) return tl::unexpected(account.error());
                control::Submission submission;
@@ -139,9 +144,15 @@ void PlanJob(Desk& desk, Planner& planner, const Call& call) {
                if (auto sound = control.Submit(submission); !sound) {
                  return tl::unexpected(sound.error());
                }
-               return planner.Ask(
-                   [&] { return std::make_unique<control::Trial>(control, jobs.front(), access); },
-                   call.exchange);
+               if (!worker.HasRoom()) return TooMany();  // before anything is copied
+               auto trial = std::make_shared<control::Trial>(control, jobs.front(), access);
+               const bool asked = worker.Do([call, trial] {
+                 if (call.exchange->gone()) return;
+                 auto plan = trial->Run();
+                 if (plan) return ReplyNode(*call.exchange, *plan, 200);
+                 ReplyError(*call.exchange, plan.error());
+               });
+               return asked ? Result<void>() : TooMany();
              });
 }
 

@@ -6,11 +6,11 @@
 #pragma once
 
 #include "api/desk.h"
-#include "api/planner.h"
+#include "api/worker.h"
 
 namespace muster::api {
 
 void SubmitJobs(Desk& desk, const Call& call);
-void PlanJob(Desk& desk, Planner& planner, const Call& call);
+void PlanJob(Desk& desk, Worker& worker, const Call& call);
 
 }  // namespace muster::api

@@ -27,10 +27,16 @@ Result<std::string> ReadInput(const std::string& file) {
 }
 
 // A folder that is not named is the one the user is in; a relative one is meant from there.
-void Anchor(model::Job& job) {
-  const auto here = std::filesystem::current_path();
+Result<void> Anchor(model::Job& job) {
+  std::error_code error;
+  const auto here = std::filesystem::current_path(error);
+  if (error) {
+    return Fail(ErrorCode::kNotFound, "the folder you are in is not there any more",
+                "go to one that is, or write `workdir` in the job file");
+  }
   job.workdir =
       job.workdir.empty() ? here.string() : (here / job.workdir).lexically_normal().string();
+  return {};
 }
 
 // A key of our own, so that a request that is sent twice makes one job.
@@ -46,7 +52,7 @@ int SendSpec(Session& session, const model::SpecFile& spec, const SubmitOptions&
     model::SpecFile one;
     one.kind = model::SpecKind::kJob;
     one.jobs.push_back(job);
-    Anchor(one.jobs.back());
+    if (auto anchored = Anchor(one.jobs.back()); !anchored) return Refuse(anchored.error());
     auto text = model::EncodeSpec(one, model::TextFormat::kJson);
     if (!text) return Refuse(text.error());
     client::Client::Query query;
@@ -106,7 +112,7 @@ Result<std::string> ReadJob(const std::string& file) {
   model::SpecFile one;
   one.kind = model::SpecKind::kJob;
   one.jobs = std::move(decoded.spec.jobs);
-  Anchor(one.jobs.back());
+  if (auto anchored = Anchor(one.jobs.back()); !anchored) return tl::unexpected(anchored.error());
   return model::EncodeSpec(one, model::TextFormat::kJson);
 }
 

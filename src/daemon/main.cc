@@ -337,6 +337,7 @@ int Serve(const Options& options) {
   // Who is not root runs every worker as itself, so nobody else may ask for one.
   listen.unix_mode = ::geteuid() == 0 ? 0666 : 0600;
   if (auto reads = ReadListen(options, listen); !reads) return Refuse(reads.error());
+  listen.refusal = muster::api::Api::Refusal;
   listen.body_limit = [&api](const auto& head) { return api.BodyLimit(head); };
   // Requests that come before the API knows its server wait for it.
   auto server = muster::net::HttpServer::Start(listen, [&api](auto request, auto exchange) {

@@ -34,6 +34,14 @@ int StatusFor(error_code error) {
   return 400;
 }
 
+Response RefusalOf(const ServerOptions& options, int status, const std::string& why,
+                   std::vector<Header> headers) {
+  Response response{.status = status, .content_type = "text/plain", .body = why + "\n"};
+  if (options.refusal) response = options.refusal(status, why);
+  response.headers = std::move(headers);
+  return response;
+}
+
 }  // namespace
 
 struct Connection::Arriving {
@@ -233,8 +241,7 @@ bool Connection::TooFast() {
     Refuse(429, why, headers);
     return true;
   }
-  arriving_->refusal =
-      Response{.status = 429, .content_type = "text/plain", .headers = headers, .body = why + "\n"};
+  arriving_->refusal = RefusalOf(options, 429, why, headers);
   return false;
 }
 
@@ -283,10 +290,7 @@ void Connection::Refuse(int status, std::string_view why, std::vector<Header> he
   arriving_.reset();
   DropBody();
   last_ = true;
-  output_ += Frame({.status = status,
-                    .content_type = "text/plain",
-                    .headers = std::move(headers),
-                    .body = std::string(why) + "\n"},
+  output_ += Frame(RefusalOf(hall_.options, status, std::string(why), std::move(headers)),
                    {.keep_alive = false});
   Flush();
 }

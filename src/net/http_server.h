@@ -75,6 +75,8 @@ struct ServerOptions {
   // Of all bodies that are arriving or being answered, beyond 64 KiB of each; a peer has at most
   // half.
   std::size_t max_large_bytes = std::size_t{256} << 20;
+  // The form of what the server itself refuses; without it plain text.
+  std::function<Response(int status, const std::string& why)> refusal;
   std::size_t max_message_bytes = std::size_t{1} << 20;  // of a WebSocket
   int max_connections = 4096;
   // Of one user, IPv4 address or /64 of IPv6.

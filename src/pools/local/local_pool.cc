@@ -24,6 +24,7 @@
 #include "device/machine_probe.h"
 #include "pools/local/leftovers.h"
 #include "pools/local/notebook.h"
+#include "pools/local/processes.h"
 
 namespace muster::pools {
 namespace {
@@ -296,7 +297,7 @@ Found LocalPool::Adopt(const LaunchKey& key) {
   if (HasExit(key)) return Found::kEnded;
   if (restarted_) return Found::kDied;
   if (::access((folders_.Run(key) + "/begun").c_str(), F_OK) != 0) return Found::kNeverStarted;
-  KillLeftovers(key.Name());
+  KillLeftovers(folders_.Run(key));
   return Found::kDied;
 }
 
@@ -426,7 +427,7 @@ void LocalPool::CheckShims(std::vector<PoolEvent>& out) {
     if (LockIsFree(key) && !HasExit(key)) died.push_back(key);
   }
   for (const auto& key : died) {
-    KillLeftovers(key.Name());
+    KillLeftovers(folders_.Run(key));
     live_.erase(key);
     if (!ended_.insert(key).second) continue;
     PoolEvent event;

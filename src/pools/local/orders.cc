@@ -163,7 +163,7 @@ void AddEnvironment(const Launch& launch, const LocalMachine& machine, const Acc
   order.env.emplace("LOGNAME", account.name);
   order.env.emplace("SHELL", account.shell);
   order.env.emplace("LANG", "C.UTF-8");
-  order.env[kLaunchVariable] = order.launch;
+  order.env[kLaunchVariable] = order.run_dir;
   const auto& role = launch.spec->roles[static_cast<std::size_t>(launch.role)];
   if (role.request.gpu.kind != model::GpuKind::kNone) {
     order.env["CUDA_VISIBLE_DEVICES"] = Devices(devices, machine);
@@ -210,7 +210,7 @@ Result<void> Contain(const Launch& launch, const LocalMachine& machine, const Ac
   order.exec_terminal_prefix = ContainerExec(options, true, find);
   container->env.emplace("PATH", kPath);
   container->env.emplace("HOME", account.home);
-  container->env[kLaunchVariable] = order.launch;
+  container->env[kLaunchVariable] = order.run_dir;
   container->env.insert(machine.container_env.begin(), machine.container_env.end());
   const std::string runtime_dir = "/run/user/" + std::to_string(launch.uid);
   if (::access(runtime_dir.c_str(), F_OK) == 0) {
