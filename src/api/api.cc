@@ -1,5 +1,7 @@
 #include "api/api.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <functional>
 #include <future>
@@ -211,9 +213,13 @@ void Api::Handle(net::Request request, std::shared_ptr<net::Exchange> exchange) 
   // A body is looked at only when its sender may make the call at all.
   impl_->desk.Begin(call, [this, call, &handler](Controller&, const Access&) -> Result<void> {
     const auto read = [this, call, &handler] { handler(impl_->desk, call); };
+    const auto read_long = [read] {
+      read();
+      ::malloc_trim(0);  // a thread keeps what it once had, and this may have been a lot
+    };
     if (call.request->body.size() <= kQuickBytes) {
       impl_->desk.server()->Post(read);
-    } else if (!impl_->reader.Do(read)) {
+    } else if (!impl_->reader.Do(read_long)) {
       return Fail(ErrorCode::kUnavailable, "too many large requests wait to be read",
                   "try again in a moment");
     }
