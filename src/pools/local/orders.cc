@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -188,13 +189,22 @@ std::vector<Mount> MountsOf(const Launch& launch, const std::string& job_dir,
   return mounts;
 }
 
+// One that no other launch has, of this daemon or another of the same user.
+std::string ContainerName(const std::string& run_dir) {
+  std::string name = "muster" + run_dir;
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.') c = '-';
+  }
+  return name;
+}
+
 // The same order, inside the job's image.
 Result<void> Contain(const Launch& launch, const LocalMachine& machine, const Account& account,
                      std::uint64_t devices, const std::string& job_dir,
                      contract::LaunchOrder& order) {
   ContainerOptions options;
   options.image = launch.spec->image;
-  options.name = "muster-" + order.launch;
+  options.name = ContainerName(order.run_dir);
   options.workdir = launch.spec->workdir;
   options.devices = machine.virtual_gpus ? 0 : devices;
   options.mounts = MountsOf(launch, job_dir, order);

@@ -11,6 +11,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -77,7 +78,7 @@ TEST_F(OrdersTest, AnImageComesWithItsSocketAndItsRemoval) {
   machine_.container_env = {{"CONTAINERS_CONF", "/etc/muster/containers.conf"}};
   const auto order = Order(0b0001);
   EXPECT_THAT(order.command, Contains(HasSubstr("/17.0.1/worker.sock:")));
-  EXPECT_THAT(order.cleanup, Contains("muster-17.0.1"));
+  EXPECT_THAT(order.cleanup, Contains(EndsWith("-run-17.0.1"))) << "and the folder before it";
   EXPECT_EQ(order.env.at("CONTAINERS_CONF"), "/etc/muster/containers.conf");
 }
 
