@@ -21,7 +21,7 @@ using model::TextNode;
 namespace {
 
 constexpr std::int64_t kDefaultLimit = 200;
-constexpr std::size_t kRowsAtOnce = 1'000;
+constexpr std::size_t kRowsAtOnce = 200;
 constexpr std::size_t kDecisionsLooked = 10'000;  // records, most of which are none
 
 Result<const model::Queue*> QueueNamed(Controller& control, const Access& access,
@@ -145,32 +145,29 @@ void ListQueues(Desk& desk, const Call& call) {
 void ApplyQueues(Desk& desk, const Call& call) {
   auto queues = DecodeQueueFile(call.request->body);
   if (!queues) return ReplyError(*call.exchange, queues.error());
-  desk.Change(call, 200,
-              [call, queues = std::move(*queues)](Controller& control,
-                                                  const Access& access) -> Result<Changed> {
-                DocNode list = ListNode();
-                std::vector<model::Queue> before;
-                for (const auto& queue : queues) {
-                  if (auto may = MayApply(control, access, queue); !may)
-                    return tl::unexpected(may.error());
-                  list.children.push_back(TextNode(queue.name));
-                  for (const auto& known : control.state().queues()) {
-                    if (known.name == queue.name) before.push_back(known);
-                  }
-                }
-                auto done = control.ApplyQueues(queues, {access.caller().user, call.dry_run()});
-                if (!done) return tl::unexpected(done.error());
-                DocNode node = MapNode();
-                Put(node, "applied", std::move(list));
-                const auto text = [](const std::vector<model::Queue>& some) {
-                  return some.empty() ? std::string() : model::WriteJson(model::QueuesToNode(some));
-                };
-                const auto& first = queues.front().name;
-                std::string object = "queue " + first;
-                if (queues.size() > 1)
-                  object += " and " + std::to_string(queues.size() - 1) + " others";
-                return Changed{std::move(node), {{object, first, text(before), text(queues)}}};
-              });
+  desk.Change(
+      call, 200,
+      [call, queues = std::move(*queues)](Controller& control,
+                                          const Access& access) -> Result<Changed> {
+        DocNode list = ListNode();
+        std::vector<Trace> traces;  // one each, for the admins of each
+        for (const auto& queue : queues) {
+          if (auto may = MayApply(control, access, queue); !may) {
+            return tl::unexpected(may.error());
+          }
+          list.children.push_back(TextNode(queue.name));
+          std::string before;
+          for (const auto& known : control.state().queues()) {
+            if (known.name == queue.name) before = FileOf(known);
+          }
+          traces.push_back({"queue " + queue.name, queue.name, std::move(before), FileOf(queue)});
+        }
+        auto done = control.ApplyQueues(queues, {access.caller().user, call.dry_run()});
+        if (!done) return tl::unexpected(done.error());
+        DocNode node = MapNode();
+        Put(node, "applied", std::move(list));
+        return Changed{std::move(node), std::move(traces)};
+      });
 }
 
 void GetQueue(Desk& desk, const Call& call) {
@@ -201,6 +198,10 @@ void PutQueue(Desk& desk, const Call& call) {
                     return tl::unexpected(same.error());
                   }
                   before = FileOf(**known);
+                } else if (call.request->Find("If-Match") != nullptr) {
+                  if (auto same = CheckMatch(call, ""); !same) {
+                    return tl::unexpected(same.error());  // it was deleted meanwhile
+                  }
                 }
                 auto done = control.ApplyQueues(queues, {access.caller().user, call.dry_run()});
                 if (!done) return tl::unexpected(done.error());

@@ -52,7 +52,13 @@ void Join(Desk& desk, const Call& call,
         if (!found) return tl::unexpected(found.error());
         *way = {std::move(*found), place->key.job};
         const auto& job = *control.state().Find(place->key.job);
-        return Trace{"job " + std::to_string(job.id), job.spec->queue};
+        DocNode what = model::MapNode();
+        Put(what, "worker", model::NumberNode(place->key.worker));
+        for (const char* key : {"command", "port"}) {
+          if (const auto text = call.Text(key); !text.empty())
+            Put(what, key, model::TextNode(text));
+        }
+        return Trace{"job " + std::to_string(job.id), job.spec->queue, "", model::WriteJson(what)};
       },
       [&desk, call, way] {
         desk.server()->Post([&desk, call, way] {

@@ -14,6 +14,7 @@ namespace muster::api {
 namespace {
 
 constexpr std::int64_t kRememberedMs = 60'000;
+constexpr std::int64_t kFailureMs = 5'000;
 constexpr std::size_t kMostRemembered = 10'000;
 constexpr std::size_t kEntryBytes = 65'536;
 constexpr int kMostGroups = 65'536;
@@ -130,11 +131,11 @@ Result<control::Caller> Accounts::Remember(std::map<Key, Known>& known, const Ke
                                            std::int64_t now_ms, const LookUp& look_up) {
   const auto found = known.find(key);
   if (found != known.end() && now_ms < found->second.until_ms) return found->second.caller;
-  auto caller = look_up(key);
-  if (!caller) return caller;
   if (known.size() >= kMostRemembered) known.clear();
-  known[key] = {*caller, now_ms + kRememberedMs};
-  return caller;
+  // Where there is no answer it is not waited for again and again: others have to be served.
+  auto caller = look_up(key);
+  const auto until_ms = now_ms + (caller ? kRememberedMs : kFailureMs);
+  return known.insert_or_assign(key, Known{std::move(caller), until_ms}).first->second.caller;
 }
 
 Result<Identity> Accounts::Of(const net::Request& request, std::int64_t now_ms) {

@@ -45,7 +45,7 @@ class Accounts {
 
  private:
   struct Known {
-    control::Caller caller;
+    Result<control::Caller> caller;
     std::int64_t until_ms = 0;
   };
   template <typename Key, typename LookUp>

@@ -19,7 +19,7 @@ using state::JobRecord;
 namespace {
 
 constexpr std::int64_t kDefaultLimit = 200;
-constexpr std::size_t kRowsAtOnce = 500;
+constexpr std::size_t kRowsAtOnce = 200;
 constexpr std::size_t kMostRows = 5'000;  // of history, looked at for one page
 
 // By number the page is found where it begins; for any other order all have to be looked at.

@@ -1,5 +1,7 @@
 #include "api/jobs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -34,7 +36,27 @@ tl::unexpected<Error> IsArray(const state::ArrayRecord& array) {
       "name one of its tasks: " + spec.name + "[" + std::to_string(spec.array->first) + "]");
 }
 
-std::string SpecText(const JobRecord* job) {
+std::string ArrayText(const state::State& state, const state::ArrayRecord& array,
+                      const std::string& asked) {
+  DocNode node = MapNode();
+  const auto active = state.ActiveTasks(array.id);
+  Put(node, "tasks", NumberNode(array.tasks));
+  Put(node, "active", NumberNode(active));
+  Put(node, "ended", NumberNode(array.succeeded + array.failed + array.cancelled));
+  if (!asked.empty()) Put(node, "asked", TextNode(asked));
+  return model::WriteJson(node);
+}
+
+std::string QueueOf(const state::State& state, JobNumber id) {
+  if (const auto* array = state.FindArray(id)) return array->spec->queue;
+  const auto* job = state.Find(id);
+  return job == nullptr ? "" : job->spec->queue;
+}
+
+// `asked` is what was asked for where it comes true only later, or one task after the other.
+std::string SpecText(const state::State& state, JobNumber id, const std::string& asked = "") {
+  if (const auto* array = state.FindArray(id)) return ArrayText(state, *array, asked);
+  const auto* job = state.Find(id);
   if (job == nullptr) return "";
   DocNode node = MapNode();
   Put(node, "phase", TextNode(Name(PhaseOf(*job))));
@@ -44,6 +66,7 @@ std::string SpecText(const JobRecord* job) {
   for (const auto& group : job->spec->groups) least += group.parent < 0 ? group.minimum : 0;
   Put(node, "workers_min", NumberNode(least));
   Put(node, "workers_max", NumberNode(most));
+  if (!asked.empty()) Put(node, "asked", TextNode(asked));
   return model::WriteJson(node);
 }
 
@@ -66,12 +89,27 @@ Result<JobNumber> Actable(Controller& control, const Access& access, const std::
     job = std::move(*found);
   }
   if (auto may = access.MayAct(job); !may) return tl::unexpected(may.error());
-  if (job.user == access.caller().user || word == number) return id;
+  if (word == number) return id;
+  if (job.user == access.caller().user) {
+    std::string others;
+    for (const auto other : control.state().Named(job.spec->name)) {
+      const auto* same = control.state().Find(other);
+      if (same == nullptr || same->ending || same->user != job.user || other == *id) continue;
+      if (!others.empty()) others += ", ";
+      others += std::to_string(other);
+    }
+    if (others.empty() || word == "@last" || word.find('[') != std::string::npos) return id;
+    return Fail(
+        ErrorCode::kConflict,
+        fmt::format("several of your jobs are called {}: {}, {}", job.spec->name, others, number),
+        "to change one of them give its number");
+  }
   return Fail(ErrorCode::kConflict, "\"" + word + "\" is job " + number + " of " + job.user,
               "to change another's job give its number");
 }
 
-Changed ActedOn(Controller& control, JobNumber id, std::string before, bool dry_run) {
+Changed ActedOn(Controller& control, JobNumber id, std::string before, bool dry_run,
+                const std::string& asked = "") {
   DocNode node = MapNode();
   Put(node, "id", TextNode(std::to_string(id)));
   const auto* job = control.state().Find(id);
@@ -87,7 +125,8 @@ Changed ActedOn(Controller& control, JobNumber id, std::string before, bool dry_
   }
   if (dry_run) Put(node, "dry_run", model::BoolNode(true));
   return {std::move(node),
-          {{"job " + std::to_string(id), queue, std::move(before), SpecText(job)}}};
+          {{"job " + std::to_string(id), queue, std::move(before),
+            SpecText(control.state(), id, asked)}}};
 }
 
 Result<void> Do(Controller& control, JobNumber id, const Call& call, const control::By& by) {
@@ -133,8 +172,7 @@ Result<JobRecord> RecordOf(Controller& control, const Access& access, const std:
   if (!id) return tl::unexpected(id.error());
   if (const auto* array = control.state().FindArray(*id)) return IsArray(*array);
   if (const auto* job = control.state().Find(*id)) {
-    if (auto may = access.MaySee(*job); !may) return tl::unexpected(may.error());
-    return *job;
+    return *job;  // Resolve() has looked whether it may be seen
   }
   state::HistoryQuery query;
   query.job = *id;
@@ -143,7 +181,7 @@ Result<JobRecord> RecordOf(Controller& control, const Access& access, const std:
   if (rows->empty()) return tl::unexpected(control::NoJob(word));
   auto job = state::DecodeJobRecord(rows->front().body);
   if (!job) return job;
-  if (auto may = access.MaySee(*job); !may) return tl::unexpected(may.error());
+  if (!access.MaySee(*job)) return tl::unexpected(control::NoJob(word));
   return job;
 }
 
@@ -171,14 +209,22 @@ void ActOnJob(Desk& desk, const Call& call) {
     auto id = Actable(control, access, call.Path("job"));
     if (!id) return tl::unexpected(id.error());
     const auto* job = control.state().Find(*id);
-    if (call.operation().verb == "priority" && job != nullptr) {
-      auto may = access.MayPrioritize(job->spec->queue, call.Number("value", -1));
+    if (call.operation().verb == "priority") {
+      auto may = access.MayPrioritize(QueueOf(control.state(), *id), call.Number("value", -1));
       if (!may) return tl::unexpected(may.error());
     }
-    auto before = SpecText(job);
+    if (job != nullptr) {
+      auto same = CheckMatch(call, TagOf(job->revision));
+      if (!same) return tl::unexpected(same.error());
+    }
+    auto before = SpecText(control.state(), *id);
     const control::By by(access.caller().user, call.dry_run());
     if (auto done = Do(control, *id, call, by); !done) return tl::unexpected(done.error());
-    return ActedOn(control, *id, std::move(before), call.dry_run());
+    const auto& verb = call.operation().verb;
+    const auto asked = verb == "scale" ? "workers " + call.Text("min") + ".." + call.Text("max")
+                       : verb == "priority" ? "priority " + call.Text("value")
+                                            : "";
+    return ActedOn(control, *id, std::move(before), call.dry_run(), asked);
   });
 }
 
@@ -238,11 +284,11 @@ void EditJob(Desk& desk, const Call& call) {
                     return tl::unexpected(same.error());
                   }
                 }
-                if (job != nullptr && edit.priority) {
-                  auto may = access.MayPrioritize(job->spec->queue, *edit.priority);
+                if (edit.priority) {
+                  auto may = access.MayPrioritize(QueueOf(control.state(), *id), *edit.priority);
                   if (!may) return tl::unexpected(may.error());
                 }
-                auto before = SpecText(job);
+                auto before = SpecText(control.state(), *id);
                 // Each is checked before any is made.
                 for (const bool dry : {true, false}) {
                   const control::By by(access.caller().user, dry || call.dry_run());

@@ -51,12 +51,13 @@ class Exposition {
   std::string text_;
 };
 
-void AddJobs(const state::State& state, Exposition& out) {
+void AddJobs(const state::State& state, const Access& access, Exposition& out) {
   std::map<std::string, std::int64_t> phases;
   for (const auto& [id, job] : state.jobs()) {
-    if (!job.ending) ++phases[std::string(state::Name(PhaseOf(job)))];
+    if (!job.ending && access.Sees(job.user, job.spec->queue))
+      ++phases[std::string(state::Name(PhaseOf(job)))];
   }
-  out.Head("muster_jobs", "gauge", "Jobs that have not ended, by phase.");
+  out.Head("muster_jobs", "gauge", "Jobs that have not ended and may be seen, by phase.");
   for (const auto& [phase, count] : phases) {
     out.Value("muster_jobs", "phase", phase, static_cast<double>(count));
   }
@@ -139,7 +140,7 @@ void GetMetrics(Desk& desk, const Call& call, Figures figures) {
              [call, figures = std::move(figures)](Controller& control,
                                                   const Access& access) -> Result<void> {
                Exposition out;
-               AddJobs(control.state(), out);
+               AddJobs(control.state(), access, out);
                AddCluster(control, access, out);
                out.Head("muster_requests_total", "counter", "Requests, by operation.");
                for (const auto& [operation, count] : figures.requests) {

@@ -90,13 +90,21 @@ DocNode UserNode(const state::UserRecord& user) {
 
 std::string UserText(Controller& control, const std::string& name) {
   const auto found = control.state().users().find(name);
-  return found == control.state().users().end() ? "" : model::WriteJson(UserNode(found->second));
+  if (found == control.state().users().end()) return "";
+  DocNode node = UserNode(found->second);
+  std::vector<std::string> tokens;
+  for (const auto& [id, token] : control.state().tokens()) {
+    if (token.user == name) tokens.push_back(id);
+  }
+  Put(node, "tokens", model::TextListNode(tokens));
+  return model::WriteJson(node);
 }
 
-Changed Acted(const std::string& id, const std::string& object, std::string before,
-              std::string after) {
+Changed Acted(const Call& call, const std::string& id, const std::string& object,
+              std::string before, std::string after) {
   DocNode node = MapNode();
   Put(node, "id", TextNode(id));
+  if (call.dry_run()) Put(node, "dry_run", model::BoolNode(true));
   return {std::move(node), {{object, "", std::move(before), std::move(after)}}};
 }
 
@@ -134,22 +142,32 @@ void PutUser(Desk& desk, const Call& call) {
   if (const auto* groups = body->Find("groups")) {
     for (const auto& group : groups->children) user.groups.push_back(group.text);
   }
-  desk.Change(call, 200, [user](Controller& control, const Access& access) -> Result<Changed> {
-    auto before = UserText(control, user.name);
-    auto set = user;
-    set.by = access.caller().user;
-    if (auto done = control.SetUser(set); !done) return tl::unexpected(done.error());
-    return Acted(user.name, "user " + user.name, std::move(before), UserText(control, user.name));
-  });
+  const bool keeps_groups = body->Find("groups") == nullptr;
+  desk.Change(
+      call, 200,
+      [call, user, keeps_groups](Controller& control, const Access& access) -> Result<Changed> {
+        auto before = UserText(control, user.name);
+        auto set = user;
+        set.by = access.caller().user;
+        const auto known = control.state().users().find(user.name);
+        if (keeps_groups && known != control.state().users().end()) {
+          set.groups = known->second.groups;
+        }
+        if (!call.dry_run()) {
+          if (auto done = control.SetUser(set); !done) return tl::unexpected(done.error());
+        }
+        return Acted(call, user.name, "user " + user.name, std::move(before),
+                     UserText(control, user.name));
+      });
 }
 
 void DeleteUser(Desk& desk, const Call& call) {
   desk.Change(call, 200, [call](Controller& control, const Access& access) -> Result<Changed> {
     const auto& name = call.Path("user");
     auto before = UserText(control, name);
-    auto done = control.RemoveUser(name, access.caller().user);
+    auto done = control.RemoveUser(name, {access.caller().user, call.dry_run()});
     if (!done) return tl::unexpected(done.error());
-    return Acted(name, "user " + name, std::move(before), "");
+    return Acted(call, name, "user " + name, std::move(before), "");
   });
 }
 
@@ -246,9 +264,9 @@ void RevokeToken(Desk& desk, const Call& call) {
                   "`muster token list` shows yours");
     }
     auto before = model::WriteJson(TokenNode(found->second));
-    auto done = control.RevokeToken(id, access.caller().user);
+    auto done = control.RevokeToken(id, {access.caller().user, call.dry_run()});
     if (!done) return tl::unexpected(done.error());
-    return Acted(id, "token " + id, std::move(before), "");
+    return Acted(call, id, "token " + id, std::move(before), "");
   });
 }
 

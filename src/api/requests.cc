@@ -121,7 +121,7 @@ std::string TagOf(std::uint64_t revision) { return "\"" + std::to_string(revisio
 
 Result<void> CheckMatch(const Call& call, const std::string& etag) {
   const auto* wanted = call.request->Find("If-Match");
-  if (wanted == nullptr || *wanted == "*" || *wanted == etag) return {};
+  if (wanted == nullptr || *wanted == etag || (*wanted == "*" && !etag.empty())) return {};
   Error error{ErrorCode::kConflict, "it has changed since it was read",
               "read it again and decide anew"};
   error.path = "If-Match";

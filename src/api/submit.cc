@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "api/tokens.h"
 #include "control/plan.h"
 #include "control/view_parts.h"
 #include "model/job_codec.h"
@@ -50,15 +51,17 @@ Result<control::Caller::Account> MayHave(Controller& control, const Access& acce
   return account;
 }
 
-// For the trail: one for each queue, so that its admins can read it.
+// For the trail: one for each queue, so that its admins can read it. A request that is repeated
+// changes nothing and leaves none.
 std::vector<Trace> TracesOf(const std::vector<model::Job>& jobs,
-                            const std::vector<JobNumber>& numbers) {
+                            const std::vector<JobNumber>& numbers, JobNumber first_new) {
   struct OfQueue {
     std::size_t first = 0, last = 0;
     std::int64_t count = 0;
   };
   std::map<std::string, OfQueue> queues;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (numbers[i] < first_new) continue;  // made by an earlier request with the same key
     auto& of = queues[jobs[i].queue];
     if (of.count++ == 0) of.first = i;
     of.last = i;
@@ -81,8 +84,9 @@ void SubmitJobs(Desk& desk, const Call& call) {
   auto jobs = DecodeJobs(call.request->body);
   if (!jobs) return ReplyError(*call.exchange, jobs.error());
   const auto* key = call.request->Find("Idempotency-Key");
+  const auto digest = key == nullptr ? "" : HashOf(call.request->body).substr(0, 16);
   desk.Change(call, 201,
-              [call, jobs = std::move(*jobs), key = key == nullptr ? "" : *key](
+              [call, jobs = std::move(*jobs), key = key == nullptr ? "" : *key, digest](
                   Controller& control, const Access& access) -> Result<Changed> {
                 const auto account = MayHave(control, access, call, jobs);
                 if (!account) return tl::unexpected(account.error());
@@ -97,7 +101,10 @@ void SubmitJobs(Desk& desk, const Call& call) {
                   one.held = call.Flag("held");
                   one.dry_run = call.dry_run();
                   one.access = &access;
-                  if (!key.empty()) one.key = key + "#" + std::to_string(i);
+                  if (!key.empty()) {
+                    one.key = key + "#" + std::to_string(i);
+                    one.digest = digest;
+                  }
                   submissions.push_back(std::move(one));
                 }
                 const auto first_new = control.state().next_job();
@@ -116,9 +123,7 @@ void SubmitJobs(Desk& desk, const Call& call) {
                 }
                 DocNode node = MapNode();
                 Put(node, "jobs", std::move(list));
-                // A request that is repeated changes nothing.
-                if (made->back() < first_new) return Changed{std::move(node), {}};
-                return Changed{std::move(node), TracesOf(jobs, *made)};
+                return Changed{std::move(node), TracesOf(jobs, *made, first_new)};
               });
 }
 

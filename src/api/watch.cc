@@ -20,6 +20,7 @@ constexpr std::size_t kReplayed = 100'000;                 // events that a stre
 constexpr std::size_t kPiece = 1'000;                      // of them in one go
 constexpr std::size_t kAheadBytes = std::size_t{1} << 20;  // unread, then it waits
 constexpr int kAheadMs = 20;
+constexpr std::size_t kMostBehindBytes = std::size_t{1} << 20;  // then it is cut off
 
 bool ChangesRights(const model::EventBody& body) {
   return std::holds_alternative<model::QueuesApplied>(body) ||
@@ -46,6 +47,7 @@ bool MaySee(const state::State& state, const Access& access, const state::Record
     });
   }
   if (record.job == 0) return !std::holds_alternative<model::UseNoted>(body);
+  if (!record.user.empty()) return access.Sees(record.user, record.queue);
   if (const auto* job = state.Find(record.job)) return access.Sees(job->user, job->spec->queue);
   if (const auto* array = state.FindArray(record.job)) {
     return access.Sees(array->user, array->spec->queue);
@@ -131,19 +133,25 @@ void Watch::Events(const Call& call) {
   const auto* last = call.request->Find("Last-Event-ID");
   const auto behind =
       last != nullptr ? model::ParseWhole(*last) : model::ParseWhole(call.Text("since"));
+  if (last != nullptr && (!behind || *behind < 0)) {
+    return ReplyError(*call.exchange, {ErrorCode::kUsage, "Last-Event-ID is no revision",
+                                       "send the id of the last event", "Last-Event-ID"});
+  }
   auto replay = std::make_shared<Replay>();
   replay->call = call;
   replay->kinds = call.Text("kinds").empty() ? "" : "," + call.Text("kinds") + ",";
   desk_.Begin(call, [this, replay, behind](Controller& control, const Access&) -> Result<void> {
     const auto now = control.state().revision();
-    replay->at = behind && *behind >= 0 ? std::min(static_cast<std::uint64_t>(*behind), now) : now;
-    if (replay->at < now) {
+    replay->at = static_cast<std::uint64_t>(behind.value_or(static_cast<std::int64_t>(now)));
+    if (replay->at != now) {
       auto first = NextRevision(control, replay->at);
       if (!first) return tl::unexpected(first.error());
-      if (now - replay->at > kReplayed || *first != replay->at + 1) {
+      // One that is ahead of us has seen another journal than this one.
+      const bool lost = replay->at > now || now - replay->at > kReplayed;
+      if (lost || *first != replay->at + 1) {
         Error error{ErrorCode::kNotFound,
                     "events behind revision " + std::to_string(replay->at) +
-                        " are too old or too many to be sent",
+                        " are not here, or too many to be sent",
                     "list again, then watch from the revision of that list"};
         error.path = "since";
         return tl::unexpected(std::move(error));
@@ -271,7 +279,7 @@ void Watch::Written(const Controller& control, std::span<const Event> events) {
   desk_.server()->Post([deliveries = std::move(deliveries)] {
     for (const auto& [exchange, text] : deliveries) {
       // One that does not read would miss something: it is cut off and begins anew where it was.
-      if (!exchange->Write(*text)) exchange->Finish();
+      if (exchange->Queued() > kMostBehindBytes || !exchange->Write(*text)) exchange->Abort();
     }
   });
 }

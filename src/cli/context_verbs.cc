@@ -19,7 +19,7 @@ struct LoginWords {
   bool token_stdin = false;
 };
 
-// "https://gpu.example.org:7443" is called gpu.example.org.
+// "https://gpu.example.org:7400" is called gpu.example.org.
 std::string NameOf(const std::string& server) {
   const auto begin = server.find("://");
   if (begin == std::string::npos) return "local";
@@ -182,7 +182,7 @@ int Logout(const std::string& named) {
 void AddContextVerbs(Verbs& verbs) {
   auto w = std::make_shared<LoginWords>();
   auto* login = verbs.AddLocal(verbs.app(), "login", "Use a daemon elsewhere from now on",
-                               "muster login https://gpu.example.org:7443 --token-stdin < token",
+                               "muster login https://gpu.example.org:7400 --token-stdin < token",
                                [w, &verbs] { return Login(*w, verbs.common().output); });
   verbs.Formats(login);
   login->add_option("URL", w->server, "https://host:port, or unix:/path")->required();

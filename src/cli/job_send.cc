@@ -6,7 +6,9 @@
 #include <cctype>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/files.h"
@@ -44,32 +46,27 @@ std::string MakeKey() {
   return fmt::format("cli-{}-{}-{}", ::getpid(), SystemClock().MonotonicNs(), WallMs());
 }
 
-// Sends each job by itself and adds what was accepted to `accepted`.
-int SendSpec(Session& session, const model::SpecFile& spec, const SubmitOptions& options,
-             Accepted& accepted) {
-  int status = 0;
-  for (const auto& job : spec.jobs) {
-    model::SpecFile one;
-    one.kind = model::SpecKind::kJob;
-    one.jobs.push_back(job);
-    if (auto anchored = Anchor(one.jobs.back()); !anchored) return Refuse(anchored.error());
-    auto text = model::EncodeSpec(one, model::TextFormat::kJson);
-    if (!text) return Refuse(text.error());
-    client::Client::Query query;
-    if (options.held) query["held"] = "1";
-    if (options.dry_run) query["dry_run"] = "1";
-    const auto answer = session.client().Post("jobs", query, *text, MakeKey());
-    if (!answer) {
-      status = Refuse(answer.error());
-      continue;
-    }
-    const auto got = Accepted::parse(*answer);
-    for (const auto& item : got.at("jobs")) {
-      accepted.push_back(item);
-      if (options.dry_run) accepted.back()["dry_run"] = true;
-    }
+// Sends the jobs as one request: all of them are accepted, or none.
+Result<Accepted> Send(Session& session, std::vector<model::Job> jobs,
+                      const SubmitOptions& options) {
+  model::SpecFile spec;
+  spec.kind = model::SpecKind::kJob;
+  spec.jobs = std::move(jobs);
+  for (auto& job : spec.jobs) {
+    if (auto anchored = Anchor(job); !anchored) return tl::unexpected(anchored.error());
   }
-  return status;
+  auto text = model::EncodeSpec(spec, model::TextFormat::kJson);
+  if (!text) return tl::unexpected(text.error());
+  client::Client::Query query;
+  if (options.held) query["held"] = "1";
+  if (options.dry_run) query["dry_run"] = "1";
+  const auto answer = session.client().Post("jobs", query, *text, MakeKey());
+  if (!answer) return tl::unexpected(answer.error());
+  auto accepted = Accepted::parse(*answer).at("jobs");
+  for (auto& item : accepted) {
+    if (options.dry_run) item["dry_run"] = true;
+  }
+  return accepted;
 }
 
 int ShowAccepted(Session& session, const Accepted& accepted, bool dry_run) {
@@ -118,14 +115,14 @@ Result<std::string> ReadJob(const std::string& file) {
 
 int Submit(Session& session, const SubmitOptions& options) {
   int status = 0;
-  Accepted accepted = Accepted::array();
+  std::vector<model::Job> jobs;
   for (const auto& file : options.files) {
     auto text = ReadInput(file);
     if (!text) {
       status = Refuse(text.error());
       continue;
     }
-    const auto decoded = model::DecodeSpec(*text);
+    auto decoded = model::DecodeSpec(*text);
     if (!SaySound(file, decoded)) {
       status = ExitStatus(ErrorCode::kInvalid);
       continue;
@@ -135,12 +132,15 @@ int Submit(Session& session, const SubmitOptions& options) {
                        "queues are applied with `muster queue apply`"});
       continue;
     }
-    if (const int sent = SendSpec(session, decoded.spec, options, accepted); sent != 0) {
-      status = sent;
-    }
+    std::move(decoded.spec.jobs.begin(), decoded.spec.jobs.end(), std::back_inserter(jobs));
   }
-  const int shown = ShowAccepted(session, accepted, options.dry_run);
-  return status != 0 ? status : shown;
+  if (status != 0) {
+    if (options.files.size() > 1) std::cerr << "muster: nothing was submitted\n";
+    return status;
+  }
+  auto accepted = Send(session, std::move(jobs), options);
+  if (!accepted) return Refuse(accepted.error());
+  return ShowAccepted(session, *accepted, options.dry_run);
 }
 
 namespace {
@@ -223,15 +223,14 @@ int Run(Session& session, const RunOptions& asked) {
   options.terminal |= options.kind == "build" && AtTerminal() && !options.detach;
   const auto spec = SpecOf(options);
   if (!spec) return Refuse(spec.error());
-  Accepted accepted = Accepted::array();
   SubmitOptions how;
   how.dry_run = options.dry_run;
-  const int sent = SendSpec(session, *spec, how, accepted);
-  if (sent != 0 || options.detach || options.dry_run) {
-    const int shown = ShowAccepted(session, accepted, options.dry_run);
-    return sent != 0 ? sent : shown;
+  const auto accepted = Send(session, spec->jobs, how);
+  if (!accepted) return Refuse(accepted.error());
+  if (options.detach || options.dry_run) {
+    return ShowAccepted(session, *accepted, options.dry_run);
   }
-  const auto id = accepted.at(0).at("id").get<std::string>();
+  const auto id = accepted->at(0).at("id").get<std::string>();
   return Attend(session, id,
                 options.terminal && AtTerminal() ? Joined::kTerminal : Joined::kOutput);
 }

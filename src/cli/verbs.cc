@@ -74,6 +74,7 @@ void Note(CLI::App* command, const std::string& text) {
 
 Verbs::Verbs(CLI::App& app, int& status, std::string version) : app_(app), status_(status) {
   common_.version = std::move(version);
+  app.add_option("--socket", common_.flags.socket, "where musterd listens");
   app.add_option("--context", common_.flags.context, "which daemon, by its name in the contexts");
   app.add_flag_callback("--no-color", ForbidColor, "no colours; so does $NO_COLOR");
 }

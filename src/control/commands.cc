@@ -18,6 +18,10 @@ namespace {
 
 constexpr std::size_t kNamesShown = 5;
 constexpr std::size_t kMostTokens = 100'000;
+constexpr std::size_t kMostSpecBytes = std::size_t{128} << 10;
+constexpr std::size_t kMostArrayBytes = std::size_t{64} << 20;
+constexpr std::size_t kMostFollowed = 100;
+constexpr std::size_t kMostFollowedAtOnce = 10'000;  // by all jobs of a request
 constexpr std::int64_t kMostTokensOfUser = 100;
 
 std::optional<JobNumber> AsNumber(const std::string& word) {
@@ -132,8 +136,11 @@ Result<const JobRecord*> Controller::Live(JobNumber id) const {
     return tl::unexpected(NoJob(std::to_string(id)));
   }
   if (job->ending) {
-    return Fail(ErrorCode::kConflict, "job " + std::to_string(id) + " (" + job->name() +
-                                          ") has ended: it " + std::string(Name(job->ending->end)));
+    const bool cancelled = job->ending->end == model::End::kCancelled;
+    return Fail(ErrorCode::kConflict,
+                fmt::format("job {} ({}) has ended: it {}{}", id, job->name(),
+                            cancelled ? "was " : "", Name(job->ending->end)),
+                "`muster clone` submits it again");
   }
   return job;
 }
@@ -186,7 +193,11 @@ Result<std::vector<Follows>> Controller::ResolveFollows(const Submission& submis
       query.job = *id;
       auto rows = ports_.store.History(query);
       if (!rows) return tl::unexpected(rows.error());
-      good = !rows->empty() && rows->front().end == "succeeded";
+      const Search search{submission.user, submission.access};
+      if (rows->empty() || !search.Sees(rows->front().user, rows->front().queue)) {
+        return tl::unexpected(NoJob(after.job));
+      }
+      good = rows->front().end == "succeeded";
     }
     const bool wanted = after.condition == model::AfterCondition::kAny ||
                         (after.condition == model::AfterCondition::kOk) == good;
@@ -200,11 +211,38 @@ Result<std::vector<Follows>> Controller::ResolveFollows(const Submission& submis
   return follows;
 }
 
+// It is kept whole in memory, in the journal and in history, for an array with every change of each
+// of its tasks.
+Result<void> Controller::CheckSize(const model::Job& spec) {
+  std::size_t bytes = 0;
+  for (const auto& word : spec.command) bytes += word.size();
+  for (const auto* texts : {&spec.env, &spec.labels}) {
+    for (const auto& [key, value] : *texts) bytes += key.size() + value.size();
+  }
+  const auto tasks =
+      spec.array ? static_cast<std::size_t>(spec.array->last - spec.array->first + 1) : 1;
+  if (bytes > kMostSpecBytes || bytes * tasks > kMostArrayBytes) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("command, env and labels have {} bytes; at most {} for a job, and {} "
+                            "for all tasks of an array together",
+                            bytes, kMostSpecBytes, kMostArrayBytes),
+                "put long values into a file that the command reads");
+  }
+  if (spec.after.size() > kMostFollowed) {
+    return Fail(
+        ErrorCode::kInvalid,
+        fmt::format("it follows {} jobs, at most {} may be", spec.after.size(), kMostFollowed),
+        "follow an array, or a job that follows the others");
+  }
+  return {};
+}
+
 // Whether the job can be taken, and whom it follows but for those of `batch`, the names of jobs
 // that come before it in the same request.
 Result<std::vector<Follows>> Controller::Check(const Submission& submission,
                                                const std::set<std::string>& batch) {
   const auto& spec = submission.spec;
+  if (auto bounded = CheckSize(spec); !bounded) return tl::unexpected(bounded.error());
   if (spec.kind == model::JobKind::kTune || spec.kind == model::JobKind::kServe) {
     return Fail(ErrorCode::kInvalid,
                 "kind: " + std::string(NameOf(spec.kind)) + " is not available yet",
@@ -244,16 +282,40 @@ Result<JobNumber> Controller::Submit(Submission submission) {
   return made->front();
 }
 
+// What an earlier request with the same key made; 0: nothing. Completes the key.
+Result<JobNumber> Controller::Repeated(Submission& submission) const {
+  auto& key = submission.key;
+  if (key.empty()) return 0;
+  const auto whole = key + "#" + submission.digest;
+  const auto known = state_.FindKey(submission.user, whole);
+  if (known == 0 && state_.HasKey(submission.user, key + "#")) {
+    return Fail(ErrorCode::kConflict, "this Idempotency-Key was used for another request",
+                "take a new key for a new request");
+  }
+  key = whole;
+  return known;
+}
+
 Result<std::vector<JobNumber>> Controller::SubmitAll(std::vector<Submission> submissions) {
   std::set<std::string> batch;
   std::vector<JobNumber> made;
   std::vector<std::vector<Follows>> follows;  // of each, in jobs that are there already
   std::int64_t tasks = 0;
+  std::size_t followed = 0;
+  for (const auto& submission : submissions) followed += submission.spec.after.size();
+  if (followed > kMostFollowedAtOnce) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("these jobs follow {} others, at most {} may be in one request",
+                            followed, kMostFollowedAtOnce),
+                "submit them in smaller batches");
+  }
   for (std::size_t i = 0; i < submissions.size(); ++i) {
     const auto& submission = submissions[i];
     const auto& spec = submission.spec;
     // A request that was answered before is answered with what it made then.
-    const auto known = submission.key.empty() ? 0 : state_.FindKey(submission.user, submission.key);
+    const auto repeated = Repeated(submissions[i]);
+    if (!repeated) return tl::unexpected(repeated.error());
+    const auto known = *repeated;
     made.push_back(known);
     follows.emplace_back();
     if (known != 0) continue;
@@ -374,7 +436,8 @@ Result<void> Controller::AskCheckpoint(JobNumber id, const By& by) {
     auto job = Live(task);
     if (!job) return tl::unexpected(job.error());
     if ((*job)->Count(state::WorkerPhase::kRunning) == 0) {
-      return Fail(ErrorCode::kConflict, "job " + std::to_string(task) + " does not run");
+      return Fail(ErrorCode::kConflict, "job " + std::to_string(task) + " does not run",
+                  "only a running job writes a checkpoint; `muster why` says when it starts");
     }
     for (std::uint32_t w = 0; w < (*job)->workers.size() && !by.dry_run; ++w) {
       const auto& worker = (*job)->workers[w];

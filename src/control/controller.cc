@@ -38,12 +38,28 @@ std::int64_t Controller::NowMs() {
   return last_ms_;
 }
 
+bool Controller::Own(state::Record& record) const {
+  if (record.job == 0) return true;
+  const auto* job = state_.Find(record.job);
+  const auto* array = state_.FindArray(record.job);
+  if (job == nullptr && array == nullptr) return false;
+  record.user = job != nullptr ? job->user : array->user;
+  record.queue = job != nullptr ? job->spec->queue : array->spec->queue;
+  return true;
+}
+
 void Controller::Emit(model::EventBody body) {
   model::Event event{NowMs(), std::move(body)};
   state::Record record{state_.revision() + 1, event.at_ms, model::JobOf(event.body),
                        model::EncodeEvent(event.body)};
+  // What ends may be forgotten at once: whose it is is known before or after.
+  if (!Own(record)) {
+    state_.Fold(event);
+    Own(record);
+  } else {
+    state_.Fold(event);
+  }
   batch_.push_back(std::move(record));
-  state_.Fold(event);
   if (std::holds_alternative<model::QueuesApplied>(event.body)) {
     members_ = MembersOf(state_.queues());
   }
@@ -294,7 +310,9 @@ void Controller::Release() {
         pool->Forget(effect.key);
         break;
       case Effect::Kind::kCheckpoint:
-        pool->AskCheckpoint(effect.key, state_.Find(effect.key.job)->spec->checkpoint.signal);
+        if (const auto* job = state_.Find(effect.key.job)) {
+          pool->AskCheckpoint(effect.key, job->spec->checkpoint.signal);
+        }
         break;
       case Effect::Kind::kWarnIdle:
         if (const auto* job = state_.Find(effect.key.job); job != nullptr && !job->ending) {

@@ -64,6 +64,8 @@ struct Submission {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::string key;  // of the submitter, for repeated requests; may be empty
+  // What was asked for with it: the same key for something else is a mistake.
+  std::string digest{};
   bool held = false;
   bool dry_run = false;
   const Access* access = nullptr;  // of the submitter; null: it may see all
@@ -147,6 +149,7 @@ class Controller {
   };
 
   void Emit(model::EventBody body);
+  bool Own(state::Record& record) const;  // whose it is; false: not known
   Result<void> Commit();
   void Release();
   Result<void> MaybeSnapshot();
@@ -181,6 +184,8 @@ class Controller {
   Result<void> ScaleTask(JobNumber job, int minimum, int maximum, const By& by);
   JobNumber Named(const std::string& name, const Search& search, bool mine) const;
   Result<JobNumber> ByBeginning(const std::string& word, const Search& search) const;
+  Result<JobNumber> Repeated(Submission& submission) const;
+  static Result<void> CheckSize(const model::Job& spec);
   Result<std::vector<model::Follows>> ResolveFollows(const Submission& submission);
   Result<std::vector<model::Follows>> Check(const Submission& submission,
                                             const std::set<std::string>& batch);

@@ -344,8 +344,8 @@ int Serve(const Options& options) {
     api.Handle(std::move(request), std::move(exchange));
   });
   if (!server) return Refuse(server.error());
-  api.Attach(**server);
   watching = &api;
+  api.Attach(**server);
   Say("ready: state in " + options.state + ", journal in " + (*store)->Describe() +
       ", listening on " + options.socket +
       (listen.tcp ? " and " + listen.tcp->address + ":" + std::to_string((*server)->tcp_port())

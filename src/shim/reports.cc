@@ -18,10 +18,11 @@ Reports::Reports(Spool& spool, Clock& clock, const std::string& launch)
 
 void Reports::Hear(const contract::Said& said) {
   if (const auto* done = std::get_if<contract::Checkpointed>(&said)) {
-    const auto at_ms = done->at_ms > 0 ? done->at_ms : clock_.WallMs();
-    spool_.Put(Spool::Kind::kCheckpoint, contract::Encode(contract::CheckpointRecord{
-                                             report_.launch, done->step, done->path, at_ms}));
-    spool_.Flush();
+    const auto now_ms = clock_.WallMs();
+    const auto at_ms = done->at_ms > 0 ? std::min(done->at_ms, now_ms) : now_ms;
+    // Each becomes an event of the journal, which all share: of many only the latest counts.
+    checkpoint_ = contract::CheckpointRecord{report_.launch, done->step, done->path, at_ms};
+    WriteCheckpoint(clock_.MonotonicNs() / 1'000'000);
     return;
   }
   if (const auto* progress = std::get_if<contract::Progress>(&said)) {
@@ -46,6 +47,7 @@ void Reports::Typed() {
 }
 
 void Reports::Keep(std::int64_t now_ms) {
+  WriteCheckpoint(now_ms);
   const auto due = due_ms();
   if (!due || now_ms < *due) return;
   if (said_ || (typed_ && now_ms >= typed_due_ms_)) {
@@ -62,10 +64,21 @@ std::optional<std::int64_t> Reports::due_ms() const {
   std::optional<std::int64_t> due;
   if (said_ || spool_.waiting()) due = due_ms_;
   if (typed_) due = due ? std::min(*due, typed_due_ms_) : typed_due_ms_;
+  if (checkpoint_) due = due ? std::min(*due, checkpoint_due_ms_) : checkpoint_due_ms_;
   return due;
 }
 
+void Reports::WriteCheckpoint(std::int64_t now_ms) {
+  if (!checkpoint_ || now_ms < checkpoint_due_ms_) return;
+  spool_.Put(Spool::Kind::kCheckpoint, contract::Encode(*checkpoint_));
+  checkpoint_.reset();
+  checkpoint_due_ms_ = now_ms + kReportEveryMs;
+  spool_.Flush();
+}
+
 void Reports::Conclude() {
+  if (checkpoint_) spool_.Put(Spool::Kind::kCheckpoint, contract::Encode(*checkpoint_));
+  checkpoint_.reset();
   if (said_ || typed_) spool_.Put(Spool::Kind::kReport, contract::Encode(report_));
   said_ = typed_ = false;
 }

@@ -1,9 +1,13 @@
 #include "shim/reports.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <vector>
 
 #include "base/files.h"
 
@@ -43,6 +47,29 @@ TEST_F(ReportsTest, NothingIsDueWhileNothingIsNew) {
   EXPECT_FALSE(reports_.due_ms().has_value());
   reports_.Conclude();
   EXPECT_FALSE(spool_.waiting());
+}
+
+TEST_F(ReportsTest, OfManyCheckpointsOneASecondIsToldAndTheLastIsNotLost) {
+  const auto told = [this] {
+    std::vector<std::int64_t> steps;
+    for (const auto& entry : fs::directory_iterator(dir_)) {
+      const auto record = contract::DecodeCheckpoint(ReadFile(entry.path().string()).value_or(""));
+      if (record) steps.push_back(record->step);
+    }
+    std::sort(steps.begin(), steps.end());
+    return steps;
+  };
+  for (std::int64_t step = 1; step <= 50; ++step) {
+    reports_.Hear(contract::Checkpointed{step, "ckpt", INT64_MAX});
+    Later(10);
+  }
+  EXPECT_THAT(told(), testing::ElementsAre(1)) << "and half a second later no more";
+  Later(1'000);
+  EXPECT_EQ(told().back(), 50);
+  reports_.Hear(contract::Checkpointed{51, "ckpt", 0});
+  reports_.Conclude();
+  spool_.Flush();
+  EXPECT_EQ(told().back(), 51);
 }
 
 TEST_F(ReportsTest, KeysAreWrittenOnceInFiveSecondsAndTheLastIsNotLost) {

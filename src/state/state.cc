@@ -340,6 +340,12 @@ std::span<const JobNumber> State::Named(const std::string& name) const {
   return found == by_name_.end() ? std::span<const JobNumber>() : found->second;
 }
 
+bool State::HasKey(const std::string& user, const std::string& beginning) const {
+  const auto wanted = user + "\n" + beginning;
+  const auto found = keys_.lower_bound(wanted);
+  return found != keys_.end() && found->first.starts_with(wanted);
+}
+
 JobNumber State::FindKey(const std::string& user, const std::string& key) const {
   const auto found = keys_.find(user + "\n" + key);
   return found == keys_.end() ? 0 : found->second;

@@ -45,6 +45,8 @@ class State {
   std::span<const JobNumber> Named(const std::string& name) const;
   // The job that an earlier request with this key made; 0: none.
   JobNumber FindKey(const std::string& user, const std::string& key) const;
+  // Whether a key with this beginning is known.
+  bool HasKey(const std::string& user, const std::string& beginning) const;
   // The jobs that wait for this job or array to end.
   std::span<const JobNumber> Followers(JobNumber job) const;
   // Those that the last event released: one thing less to wait for.

@@ -25,6 +25,9 @@ struct Record {
   std::int64_t at_ms = 0;
   model::JobNumber job = 0;  // 0: about no job
   std::string body;          // model::EncodeEvent
+  // Whose job it is about, while it is being written; the store does not keep it.
+  std::string user = {};
+  std::string queue = {};
 };
 
 // One job that has ended, as history keeps it.

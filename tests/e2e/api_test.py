@@ -201,6 +201,59 @@ class Documented(Case):
         self.assertEqual(rows[0]["user"], "root")
         self.assertNotIn("hunter2", json.dumps(rows))
 
+    def test_a_key_stands_for_one_request(self):
+        key = {"Idempotency-Key": "k1"}
+        first = json.loads(self.raw("POST", "jobs", job("true", name="a"), key)[1])["jobs"][0]["id"]
+        again = json.loads(self.raw("POST", "jobs", job("true", name="a"), key)[1])["jobs"][0]["id"]
+        self.assertEqual(first, again)
+        answer, data = self.raw("POST", "jobs", job("true", name="b"), key)
+        self.assertEqual(answer.status, 409, data)
+        answer, data = self.raw("POST", "jobs", {"jobs": [job("true", name="a"), job("true", name="b")]}, key)
+        self.assertEqual(answer.status, 409, data)
+
+    def test_a_watch_that_cannot_go_on_is_told(self):
+        now = self.daemon.call("GET", "jobs")["revision"]
+        self.assertEqual(self.raw("GET", f"events?watch=1&since={now + 1000}")[0].status, 410)
+        self.assertEqual(self.raw("GET", "events?watch=1", headers={"Last-Event-ID": "abc"})[0].status, 400)
+
+    def test_what_was_read_must_still_be_so(self):
+        one = self.daemon.submit({**job("sleep 600", name="tagged"), "gpus": 0})
+        self.daemon.wait(one, ("running",))
+        answer, _ = self.raw("GET", f"jobs/{one}")
+        tag = {"If-Match": answer.headers["ETag"]}
+        self.assertEqual(self.raw("POST", f"jobs/{one}:priority?value=60", headers=tag)[0].status, 200)
+        self.assertEqual(self.raw("POST", f"jobs/{one}:priority?value=70", headers=tag)[0].status, 412)
+        self.assertEqual(self.raw("PUT", "queues/ghost", {"queues": [{"name": "ghost"}]}, {"If-Match": '"x"'})[0].status, 412)
+
+    def test_several_of_one_name_are_told_apart_before_one_is_changed(self):
+        ones = [self.daemon.submit({**job("sleep 600", name="twin"), "gpus": 0}) for _ in range(2)]
+        answer, data = self.raw("POST", "jobs/twin:cancel")
+        self.assertEqual(answer.status, 409, data)
+        for one in ones:
+            self.assertIn(one, json.loads(data)["title"])
+        self.assertEqual(self.raw("POST", f"jobs/{ones[0]}:cancel")[0].status, 200)
+        self.daemon.wait(ones[0])
+        self.assertEqual(self.raw("POST", "jobs/twin:cancel")[0].status, 200)
+
+    def test_the_trail_tells_before_and_after_of_every_kind_of_change(self):
+        call = self.daemon.call
+        el = self.daemon.submit({**job("sleep 600", name="el"), "gpus": 0, "workers": "1..3"})
+        self.daemon.wait(el, ("running",))
+        call("POST", f"jobs/{el}:scale?min=1&max=2")
+        array = self.daemon.submit({**job("sleep 600", name="arr"), "gpus": 0, "array": "0-3"})
+        call("POST", f"jobs/{array}:suspend")
+        call("POST", "tokens", {"name": "t", "user": "eva"})
+        call("PUT", "users/eva", {"role": "user"})
+        call("DELETE", "users/eva?dry_run=1")
+        call("DELETE", "users/eva")
+        rows = call("GET", "audit?limit=100")["audit"]
+        of = lambda name: next(row for row in rows if row["operation"] == name)
+        self.assertEqual(of("scaleJob")["after"]["asked"], "workers 1..2")
+        self.assertEqual(of("suspendJob")["before"]["tasks"], 4)
+        self.assertEqual(len(of("deleteUser")["before"]["tokens"]), 1)
+        self.assertEqual(of("putUser")["after"]["groups"], ["staff"], "those it has stay")
+        self.assertEqual([row["operation"] for row in rows].count("deleteUser"), 1, "a dry run leaves no trace")
+
 
 @unittest.skipUnless(os.geteuid() == 0, "only root's daemon runs jobs of several users")
 class Rights(Documented):
@@ -221,7 +274,10 @@ class Rights(Documented):
 
     test_every_documented_call_answers_as_documented = test_nothing_undocumented_answers = None  # said once is enough
     test_a_batch_is_taken_as_a_whole = test_every_change_is_in_the_audit_trail = None
-    test_a_page_ends_where_the_next_begins_and_a_watch_goes_on_without_a_gap = None
+    test_a_page_ends_where_the_next_begins_and_a_watch_goes_on_without_a_gap = test_a_key_stands_for_one_request = None
+    test_a_watch_that_cannot_go_on_is_told = test_what_was_read_must_still_be_so = None
+    test_several_of_one_name_are_told_apart_before_one_is_changed = None
+    test_the_trail_tells_before_and_after_of_every_kind_of_change = None
 
     def submit(self, user, **more):
         status, data = self.ask(user, "POST", "jobs", {**job("sleep 600", queue="vision/detection"), "gpus": 0, **more})
@@ -428,6 +484,9 @@ class Rights(Documented):
         self.assertEqual(self.ask("games", "PATCH", f"jobs/{mine}", {"priority": 200})[0], 403)
         self.assertEqual(self.ask("games", "POST", "jobs?dry_run=1", {**job("true", queue="vision/detection"), "priority": 126})[0], 403)
         self.assertEqual(self.ask("mail", "POST", f"jobs/{mine}:priority?value=126")[0], 200)
+        array = self.submit("games", array="0-2")
+        self.assertEqual(self.ask("games", "POST", f"jobs/{array}:priority?value=126")[0], 403)
+        self.assertEqual(self.ask("games", "PATCH", f"jobs/{array}", {"priority": 126})[0], 403)
 
     def test_strangers_get_little_room_and_probes_need_no_token(self):
         for path, wanted in (("health", 200), ("ready", 200), ("openapi.json", 200), ("version", 401), ("metrics", 401)):

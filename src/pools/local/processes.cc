@@ -19,6 +19,9 @@ std::string Slurp(const std::string& path) {
   return out.str();
 }
 
+constexpr int kMostLooks = 10'000;
+constexpr std::size_t kMostProcesses = 5'000;
+
 // How near to the loopback address of one family a socket listens; the nearest gets what comes.
 enum class Near { kNo, kAll6, kAll, kExact };
 
@@ -66,10 +69,12 @@ std::set<std::string> Listeners(int port, bool v6) {
   return inodes;
 }
 
-bool Holds(int pid, const std::set<std::string>& inodes) {
+// `looks` is how many files may still be looked at: the scheduler waits for this.
+bool Holds(int pid, const std::set<std::string>& inodes, int& looks) {
   std::error_code error;
   const std::string folder = "/proc/" + std::to_string(pid) + "/fd";
   for (const auto& file : std::filesystem::directory_iterator(folder, error)) {
+    if (looks-- <= 0) return false;
     const auto target = std::filesystem::read_symlink(file.path(), error).string();
     constexpr std::string_view kSocket = "socket:[";
     if (!target.starts_with(kSocket)) continue;
@@ -133,14 +138,15 @@ bool TreeListensOn(int worker, int port, bool v6) {
   const auto inodes = Listeners(port, v6);
   if (inodes.empty()) return false;
   const auto pids = ProcessesOf(worker);
-  return std::any_of(pids.begin(), pids.end(), [&](int pid) { return Holds(pid, inodes); });
+  int looks = kMostLooks;
+  return std::any_of(pids.begin(), pids.end(), [&](int pid) { return Holds(pid, inodes, looks); });
 }
 
 std::set<int> ProcessesOf(int worker) {
   std::set<int> pids;
   std::vector<int> next;
   if (const int root = RootOf(worker); root != 0) next.push_back(root);
-  while (!next.empty()) {
+  while (!next.empty() && pids.size() < kMostProcesses) {
     const int pid = next.back();
     next.pop_back();
     if (!pids.insert(pid).second) continue;
