@@ -502,6 +502,30 @@ class Rights(Documented):
         self.assertEqual(link.getresponse().status, 404)
         link.close()
 
+    def test_what_is_forgotten_at_once_is_still_told_to_its_owner_and_harms_nobody(self):
+        """More jobs end in one turn than are remembered, while one of them is asked for a checkpoint."""
+        first = self.submit("games", name="first", command=["sh", "-c", "sleep 1; exit 1"])
+        self.daemon.wait(first, ("running",))
+        array = self.submit("games", array="0-1199", after=["first:ok"])
+        watch, _ = self.open("games", "events?watch=1&kinds=job-ended")
+        asked = 0
+        while self.ask("games", "POST", f"jobs/{first}:checkpoint")[0] == 200:
+            asked += 1
+        self.assertGreater(asked, 0)
+        seen = b""
+        while seen.count(b"event: job-ended") < 1201:
+            piece = watch.read1()
+            self.assertTrue(piece, f"{seen.count(b'event: job-ended')} of 1201")
+            seen += piece
+        watch.close()
+        self.assertEqual(self.daemon.call("GET", f"jobs/{array}")["status"]["cancelled"], 1200)
+
+    def test_what_a_job_may_hold_is_bounded(self):
+        long = {"A": "x" * 100_000, "B": "y" * 100_000}
+        for more in ({"env": long}, {"env": {"A": "x" * 10_000}, "array": "0-9999"}, {"after": [f"{n}:any" for n in range(1, 102)]}):
+            status, data = self.ask("games", "POST", "jobs?dry_run=1", {**job("true", queue="vision/detection"), **more})
+            self.assertEqual(status, 422, data)
+
     def test_closed_queues_are_not_told_of(self):
         other, _ = self.token("man")
         self.daemon.call("POST", "queues", {"queues": [{"name": "hush", "members": {"user:mail": "user"}}]})
