@@ -69,7 +69,7 @@ def muster_round(daemon, mode):
             sys.exit("muster submit failed")
     await_ended(daemon, JOBS, base)
     took = time.monotonic() - begun
-    jobs = daemon.call("GET", f"jobs?all=1&limit={JOBS}")["jobs"]
+    jobs = daemon.jobs(all=1)
     bad = [job["id"] for job in jobs if job["status"]["phase"] != "succeeded"]
     logs = daemon.folder / "state" / "logs"
     if len(jobs) != JOBS or bad or not all((logs / job["id"]).is_dir() for job in jobs):

@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import time
+import urllib.parse
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -92,6 +93,16 @@ class Daemon:
         if answer.status >= 300:
             raise Refused(answer.status, text)
         return json.loads(text)
+
+    def jobs(self, **query):
+        """All of them, page by page."""
+        found, cursor = [], {}
+        while True:
+            page = self.call("GET", "jobs?" + urllib.parse.urlencode({"limit": 1000, **query, **cursor}))
+            found += page["jobs"]
+            if "next" not in page:
+                return found
+            cursor = {"cursor": page["next"]}
 
     def submit(self, spec, key=None, connection=None):
         headers = {"Idempotency-Key": key} if key else {}

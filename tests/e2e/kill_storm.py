@@ -88,9 +88,8 @@ def settle(daemon, accepted, seconds):
     """All jobs by id, once they have ended; history included."""
     deadline = time.monotonic() + seconds
     while True:
-        live = daemon.call("GET", "jobs?limit=100000")["jobs"]
-        if not live or time.monotonic() > deadline:
-            return {job["id"]: job for job in daemon.call("GET", "jobs?all=1&limit=100000")["jobs"]}
+        if not daemon.call("GET", "jobs?limit=1")["jobs"] or time.monotonic() > deadline:
+            return {job["id"]: job for job in daemon.jobs(all=1)}
         time.sleep(0.1)
 
 

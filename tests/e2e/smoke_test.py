@@ -42,7 +42,7 @@ class FirstFiveMinutes(unittest.TestCase):
         self.assertEqual(first.returncode, 0, first.stdout + first.stderr)
         self.assertIn("muster why pretrain", first.stdout)
         self.assertIn("virtual", first.stdout)
-        queues = {queue["name"]: queue for queue in self.muster("queue", "list")}
+        queues = {queue["name"]: queue for queue in self.muster("queue", "list")["queues"]}
         self.assertEqual({queues[name]["gpu_quota"] for name in ("ana", "ben", "chen")}, {2})
         names = [job["name"] for job in self.muster("ps", "--all")["jobs"]]
         self.assertEqual(names.count("pretrain"), 1)
