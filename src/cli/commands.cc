@@ -1,5 +1,7 @@
 #include "cli/commands.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <string>
@@ -124,7 +126,7 @@ Commands::Commands(CLI::App& app, int& status, const std::string& version)
                                    {"release", "Let held jobs start"},
                                    {"checkpoint", "Ask jobs for a checkpoint; they go on"}}) {
     const std::string what = name;
-    const auto example = "muster " + what + " resnet\nmuster " + what + " @last --dry-run";
+    const auto example = fmt::format("muster {0} resnet\nmuster {0} @last --dry-run", what);
     with_jobs(may_try(verb(&app, name, help, example.c_str(),
                            [&w, what](Session& s) { return Act(s, w.jobs, what, w.Query()); })));
   }

@@ -27,7 +27,7 @@ std::string NameOf(const std::string& server) {
   return host.substr(0, host.find_first_of(":/"));
 }
 
-std::string WithoutSpace(std::string line) {
+std::string WithoutSpace(const std::string& line) {
   const auto begin = line.find_first_not_of(" \t\r\n");
   if (begin == std::string::npos) return "";
   return line.substr(begin, line.find_last_not_of(" \t\r\n") - begin + 1);

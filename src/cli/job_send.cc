@@ -49,18 +49,22 @@ std::string MakeKey() {
 // Sends the jobs as one request: all of them are accepted, or none.
 Result<Accepted> Send(Session& session, std::vector<model::Job> jobs,
                       const SubmitOptions& options) {
-  model::SpecFile spec;
-  spec.kind = model::SpecKind::kJob;
-  spec.jobs = std::move(jobs);
-  for (auto& job : spec.jobs) {
+  std::string body = "{\"jobs\": [";
+  for (auto& job : jobs) {
     if (auto anchored = Anchor(job); !anchored) return tl::unexpected(anchored.error());
+    model::SpecFile one;
+    one.kind = model::SpecKind::kJob;
+    one.jobs.push_back(std::move(job));
+    auto text = model::EncodeSpec(one, model::TextFormat::kJson);
+    if (!text) return tl::unexpected(text.error());
+    if (&job != &jobs.front()) body += ",\n";
+    body += *text;
   }
-  auto text = model::EncodeSpec(spec, model::TextFormat::kJson);
-  if (!text) return tl::unexpected(text.error());
+  body += "]}";
   client::Client::Query query;
   if (options.held) query["held"] = "1";
   if (options.dry_run) query["dry_run"] = "1";
-  const auto answer = session.client().Post("jobs", query, *text, MakeKey());
+  const auto answer = session.client().Post("jobs", query, body, MakeKey());
   if (!answer) return tl::unexpected(answer.error());
   auto accepted = Accepted::parse(*answer).at("jobs");
   for (auto& item : accepted) {
