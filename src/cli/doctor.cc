@@ -110,7 +110,7 @@ void CheckNodes(Session& session, Findings& findings) {
     if (state == "ready") ++ready;
     if (state == "down") down += (down.empty() ? "" : ", ") + name;
     if (state == "cordoned" || state == "draining") {
-      marked += (marked.empty() ? "" : ", ") + name + " (" + state + ")";
+      marked += fmt::format("{}{} ({})", marked.empty() ? "" : ", ", name, state);
     }
   }
   if (ready == 0) {
@@ -170,8 +170,8 @@ void CheckJobs(Session& session, Findings& findings) {
     const auto sentence = Json::parse(*answer).value("sentence", "");
     if (sentence.find("can never start") == std::string::npos) continue;
     ++never;
-    findings.Warn("jobs", "job " + id + " " + job.value("name", "") + ": " + sentence,
-                  "`muster cancel " + id + "`, or add what it lacks");
+    findings.Warn("jobs", fmt::format("job {} {}: {}", id, job.value("name", ""), sentence),
+                  fmt::format("`muster cancel {}`, or add what it lacks", id));
   }
   if (never == 0) {
     findings.Ok("jobs",

@@ -165,7 +165,7 @@ class Forward {
   Result<void> AwaitListener(const Standing& begun, bool notebook) {
     bool said = false;
     for (;;) {
-      const auto probed = Probe();
+      auto probed = Probe();
       if (probed || probed.error().code != ErrorCode::kNotFound) return probed;
       if (!notebook) {
         std::cerr << "muster: " << probed.error().message

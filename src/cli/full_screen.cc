@@ -116,7 +116,7 @@ FullScreen::Happened FullScreen::Wait(int timeout_ms) {
   if (polled[1].revents != 0) {
     const auto size = ::read(pipe_[0], block.data(), block.size());
     for (ssize_t i = 0; i < size; ++i) {
-      const int number = block[static_cast<std::size_t>(i)];
+      const int number = static_cast<unsigned char>(block[static_cast<std::size_t>(i)]);
       out.resized |= number == SIGWINCH;
       if (number != SIGWINCH && number != 0) out.signal = number;
     }

@@ -99,7 +99,8 @@ std::string FactsOf(const nlohmann::json& event) {
                          key == "gid" || key == "launch";
       const bool none = value == 0 && (key == "cause" || key == "pid" || key == "signal" ||
                                        key == "max_rss_bytes");
-      if (known || none || value == false || value == -1 || value == "" || value == "none") {
+      const bool blank = value.is_string() && value.get_ref<const std::string&>().empty();
+      if (known || none || blank || value == false || value == -1 || value == "none") {
         continue;
       }
       if (value.is_object()) {

@@ -8,6 +8,7 @@
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -50,6 +51,7 @@ std::string MakeKey() {
 Result<Accepted> Send(Session& session, std::vector<model::Job> jobs,
                       const SubmitOptions& options) {
   std::string body = "{\"jobs\": [";
+  const char* between = "";
   for (auto& job : jobs) {
     if (auto anchored = Anchor(job); !anchored) return tl::unexpected(anchored.error());
     model::SpecFile one;
@@ -57,7 +59,7 @@ Result<Accepted> Send(Session& session, std::vector<model::Job> jobs,
     one.jobs.push_back(std::move(job));
     auto text = model::EncodeSpec(one, model::TextFormat::kJson);
     if (!text) return tl::unexpected(text.error());
-    if (&job != &jobs.front()) body += ",\n";
+    body += std::exchange(between, ",\n");
     body += *text;
   }
   body += "]}";
