@@ -87,7 +87,7 @@ std::vector<const TopJob*> TopModel::Rows(std::int64_t now_ms) const {
   };
   std::sort(rows.begin(), rows.end(), [&](const TopJob* a, const TopJob* b) {
     const auto first = order(*a, *b);
-    if (first != 0) return reversed_ ? first > 0 : first < 0;
+    if (std::is_neq(first)) return reversed_ ? std::is_gt(first) : std::is_lt(first);
     return a->id < b->id;
   });
   return rows;

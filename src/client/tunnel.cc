@@ -51,11 +51,11 @@ class WindowChanges {
  public:
   WindowChanges() {
     if (::pipe2(pipe_.data(), O_CLOEXEC | O_NONBLOCK) != 0) return;
-    write_end_ = pipe_[1];
+    write_end = pipe_[1];
     struct sigaction action {};
     action.sa_handler = [](int) {
       const int saved = errno;
-      [[maybe_unused]] const auto told = ::write(write_end_, "w", 1);
+      [[maybe_unused]] const auto told = ::write(write_end, "w", 1);
       errno = saved;
     };
     ::sigaction(SIGWINCH, &action, &before_);
@@ -76,7 +76,7 @@ class WindowChanges {
   }
 
  private:
-  static inline int write_end_ = -1;  // what a signal handler can reach
+  static inline int write_end = -1;  // what a signal handler can reach
   std::array<int, 2> pipe_{-1, -1};
   struct sigaction before_ {};
 };

@@ -1,5 +1,6 @@
 #include "pools/local/processes.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -118,14 +119,13 @@ std::int64_t CpuMsOfCgroup(int worker, const std::string& launch) {
     const auto kinds = line.substr(first + 1, second - first - 1);
     const auto path = line.substr(second + 1);
     if (!path.ends_with("/" + launch)) continue;
-    const std::string base = "/sys/fs/cgroup";
     if (kinds.empty()) {
-      std::istringstream stat(Slurp(base + path + "/cpu.stat"));
+      std::istringstream stat(Slurp(fmt::format("/sys/fs/cgroup{}/cpu.stat", path)));
       std::string name;
       std::int64_t value = 0;
       if (stat >> name >> value && name == "usage_usec") return value / 1'000;
     } else if (kinds.find("cpuacct") != std::string::npos) {
-      std::istringstream usage(Slurp(base + "/cpuacct" + path + "/cpuacct.usage"));
+      std::istringstream usage(Slurp(fmt::format("/sys/fs/cgroup/cpuacct{}/cpuacct.usage", path)));
       if (std::int64_t value = 0; usage >> value) return value / 1'000'000;
     }
   }
