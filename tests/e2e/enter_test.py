@@ -291,7 +291,7 @@ class Attended(Enter):
         ours.resize(20, 70)
         ours.process.send_signal(signal.SIGWINCH)
         os.write(ours.ours, b"until stty size | grep '20 70'; do :; done\n")
-        ours.until(b"\n20 70")
+        ours.until(b"20 70\r")
         os.write(ours.ours, b"sleep 600; echo status\n")
         self.until(lambda: "sleep 600" in self.daemon.muster("exec", "sized", "-T", "--", "ps", "-eo", "args").stdout.split("\n"))
         os.write(ours.ours, b"\x03")
