@@ -199,19 +199,24 @@ def kill_storm(report, folder):
 PARTS = {"latency": latency, "start": start, "kill_storm": kill_storm, "throughput": throughput}
 
 
-def run(words, report):
-    known = [name for names in FIGURES.values() for name in names]
+def run_parts(parts, figures, words, report):
+    """The parts that the words name, by part or by figure; all without words."""
+    known = [name for names in figures.values() for name in names]
     for word in words:
-        if word not in known and word not in PARTS:
-            print(f"bench/run: no figure {word}; one of {', '.join([*PARTS, *known])}", file=sys.stderr)
+        if word not in known and word not in parts:
+            print(f"bench/run: no figure {word}; one of {', '.join([*parts, *known])}", file=sys.stderr)
             sys.exit(2)
-    for program in ("musterd", "muster-shim"):
+    for program in ("musterd", "muster", "muster-shim"):
         if not os.access(BUILD / "bin" / program, os.X_OK):
             sys.exit(f"{BUILD / 'bin' / program} is missing: build it with `make` first")
     folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-bench-"))
     try:
-        for part, call in PARTS.items():
-            if not words or part in words or set(words) & set(FIGURES[part]):
+        for part, call in parts.items():
+            if not words or part in words or set(words) & set(figures[part]):
                 call(report, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def run(words, report):
+    run_parts(PARTS, FIGURES, words, report)

@@ -8,16 +8,14 @@ import multiprocessing
 import os
 import pathlib
 import select
-import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "e2e"))
-from control import BUILD, machine
+from control import BUILD, machine, run_parts
 from daemon import Daemon
 
 CLIENTS, PER_CLIENT = 64, 100
@@ -199,18 +197,4 @@ PARTS = {"submit": submit, "batch": batch, "stored": stored, "watchers": watcher
 
 
 def run(words, report):
-    known = [name for names in FIGURES.values() for name in names]
-    for word in words:
-        if word not in known and word not in PARTS:
-            print(f"bench/run: no figure {word}; one of {', '.join([*PARTS, *known])}", file=sys.stderr)
-            sys.exit(2)
-    for program in ("musterd", "muster", "muster-shim"):
-        if not os.access(BUILD / "bin" / program, os.X_OK):
-            sys.exit(f"{BUILD / 'bin' / program} is missing: build it with `make` first")
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-bench-"))
-    try:
-        for part, call in PARTS.items():
-            if not words or part in words or set(words) & set(FIGURES[part]):
-                call(report, folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    run_parts(PARTS, FIGURES, words, report)
