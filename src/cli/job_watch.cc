@@ -86,7 +86,7 @@ Result<std::string> AllPages(Session& session, client::Client::Query query, std:
     }
     all.erase("next");
     if (!next.empty() && have + got >= limit) all["next"] = next;
-    if (next.empty() || got == 0 || have + got >= limit) return all.dump(2);
+    if (next.empty() || have + got >= limit) return all.dump(2);
     query["cursor"] = next;
   }
 }
