@@ -1,16 +1,15 @@
-"""A scratch Debian that can be thrown away: a root of its own, with its own processes and mounts.
+"""A scratch Debian that can be thrown away: a root of its own that is booted by its own systemd.
 
 The root is a layer over a minimal Debian 12 that debootstrap made once (kept in the build folder), from the mirror that apt on
-this machine uses. Where debootstrap cannot be used, it is a layer over this machine's own root, and says so. All of it lives in
-namespaces of one process; when that ends, processes and mounts are gone.
+this machine uses. All of it lives in namespaces of one process; when that ends, processes and mounts are gone.
 """
 import os
 import pathlib
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
+import time
 
 
 def mirror():
@@ -24,20 +23,19 @@ def mirror():
 
 
 def base_root(cache):
-    """A minimal Debian 12, made when it is not there yet; the machine's own root where that cannot be."""
+    """A minimal Debian 12, made when it is not there yet; OSError where that cannot be."""
     root = cache / "bookworm"
     if root.is_dir():
         return root
     if shutil.which("debootstrap") is None or mirror() is None:
-        print("scratch: no debootstrap or no mirror here, so this machine's own root is used", file=sys.stderr)
-        return pathlib.Path("/")
+        raise OSError("no debootstrap, or no mirror of Debian that apt uses")
     part = cache / "bookworm.part"
     shutil.rmtree(part, ignore_errors=True)
     cache.mkdir(parents=True, exist_ok=True)
-    made = subprocess.run(["debootstrap", "--variant=minbase", "bookworm", part, mirror()], capture_output=True, text=True)
+    made = subprocess.run(["debootstrap", "--variant=minbase", "--include=systemd,systemd-sysv", "bookworm", part, mirror()],
+                          capture_output=True, text=True)
     if made.returncode != 0:
-        print(f"scratch: debootstrap failed, so this machine's own root is used: {made.stdout[-300:]}", file=sys.stderr)
-        return pathlib.Path("/")
+        raise OSError(f"debootstrap failed: {made.stdout[-300:]}")
     part.rename(root)
     return root
 
@@ -54,28 +52,45 @@ mount -t tmpfs -o size=1g scratch {self.folder}
 mkdir -p {self.root} {self.folder}/upper {self.folder}/work
 mount -t overlay -o lowerdir={base},upperdir={self.folder}/upper,workdir={self.folder}/work scratch {self.root}
 mount -t proc proc {self.root}/proc
-mount --rbind /sys {self.root}/sys
+mount -t sysfs sys {self.root}/sys
+mount -t cgroup2 cgroup {self.root}/sys/fs/cgroup
 mount -t tmpfs -o size=64m dev {self.root}/dev
 for name in null zero full random urandom tty; do touch {self.root}/dev/$name; mount --bind /dev/$name {self.root}/dev/$name; done
-mkdir {self.root}/dev/shm {self.root}/dev/pts
+mkdir {self.root}/dev/shm {self.root}/dev/pts {self.root}/before
 mount -t devpts -o newinstance,ptmxmode=0666 pts {self.root}/dev/pts
 ln -s pts/ptmx {self.root}/dev/ptmx
 ln -s /proc/self/fd {self.root}/dev/fd
 mount -t tmpfs -o mode=1777 shm {self.root}/dev/shm
 mount -t tmpfs -o mode=0755 run {self.root}/run
-exec chroot {self.root} sh -c 'echo up && exec sleep infinity'
+cd {self.root}
+pivot_root . before  # and not chroot: systemd gives services mounts of their own
+umount -l /before
+rmdir /before
+export container=scratch
+echo up
+exec chroot . /sbin/init
 """
-        self.process = subprocess.Popen(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private", "sh", "-c",
-                                         script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(["unshare", "--mount", "--pid", "--cgroup", "--net", "--uts", "--ipc", "--fork", "--kill-child",
+                                         "--propagation", "private", "sh", "-c", script],
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if self.process.stdout.readline() != "up\n":
             why = self.process.stderr.read()
             self.close()
             raise OSError(f"no scratch root can be made here: {why}")
         children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         self.inside = children[0]
+        self.wait_for_boot()
+
+    def wait_for_boot(self):
+        deadline = time.monotonic() + 120
+        while (state := self.run("systemctl", "is-system-running", "--wait", check=False).stdout.strip()) not in ("running", "degraded"):
+            if time.monotonic() > deadline or self.process.poll() is not None:
+                self.close()
+                raise OSError(f"systemd does not boot here: {state}")
+            time.sleep(0.1)
 
     def run(self, *words, check=True, **options):
-        got = subprocess.run(["nsenter", "-t", self.inside, "-m", "-p", f"--root=/proc/{self.inside}/root", f"--wd=/proc/{self.inside}/root", *words],
+        got = subprocess.run(["nsenter", "-t", self.inside, "-m", "-p", "-C", "-n", "-u", "-i", f"--root=/proc/{self.inside}/root", f"--wd=/proc/{self.inside}/root", *words],
                              capture_output=True, text=True, timeout=120,
                              env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"},
                              **options)
