@@ -14,6 +14,8 @@
 #include "api/jobs.h"
 #include "api/logs.h"
 #include "api/meta.h"
+#include "api/meter.h"
+#include "api/metrics.h"
 #include "api/people.h"
 #include "api/router.h"
 #include "api/submit.h"
@@ -79,9 +81,11 @@ const std::map<std::string, Handler>& Handlers() {
       {"getUsage", GetUsage},
       {"listAudit", ListAudit},
       {"listUsers", ListUsers},
+      {"getUser", GetUser},
       {"putUser", PutUser},
       {"deleteUser", DeleteUser},
       {"listTokens", ListTokens},
+      {"getToken", GetToken},
       {"createToken", CreateToken},
       {"revokeToken", RevokeToken},
       {"whoAmI", WhoAmI},
@@ -101,7 +105,8 @@ struct Api::Impl {
         router(std::move(routes)),
         desk(service, std::move(version)),
         watch(desk),
-        accounts(tokens) {}
+        accounts(tokens),
+        meter(std::make_shared<Meter>(with)) {}
 
   Clock& clock;
   Router router;
@@ -111,7 +116,7 @@ struct Api::Impl {
   Accounts accounts;
   Worker planner{kPlansWaiting};
   Worker reader{kBodiesWaiting};
-  std::map<std::string, std::uint64_t> requests;  // on the server's thread
+  std::shared_ptr<Meter> meter;
   std::map<std::string, Handler> handlers;
 };
 
@@ -129,7 +134,7 @@ Result<std::unique_ptr<Api>> Api::Make(control::Service& service, Clock& clock,
     GetOpenApi(desk, call, i->router.document());
   };
   impl->handlers["getMetrics"] = [i = impl.get()](Desk& desk, const Call& call) {
-    GetMetrics(desk, call, {i->requests, i->watch.watchers()});
+    GetMetrics(desk, call, i->meter, i->watch.watchers());
   };
   for (const auto& operation : impl->router.operations()) {
     if (!impl->handlers.contains(operation.id)) {
@@ -186,6 +191,7 @@ void Api::Written(const control::Controller& control, std::span<const state::Rec
 
 void Api::Handle(net::Request request, std::shared_ptr<net::Exchange> exchange) {
   auto match = impl_->router.Find(request.method, Below(request.path));
+  exchange = impl_->meter->Watch(std::move(exchange), match ? match->operation->id : "");
   if (!match) {
     Error error = match.error();
     if (error.code == ErrorCode::kUsage) error.path = "method";
@@ -207,7 +213,6 @@ void Api::Handle(net::Request request, std::shared_ptr<net::Exchange> exchange) 
   }
   call.request = std::make_shared<const net::Request>(std::move(request));
   call.exchange = std::move(exchange);
-  ++impl_->requests[call.operation().id];
   const auto& handler = impl_->handlers.at(call.operation().id);
   if (call.request->body.empty()) return handler(impl_->desk, call);
   // A body is looked at only when its sender may make the call at all.
