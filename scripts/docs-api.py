@@ -42,15 +42,18 @@ with `=`, `!=`, `>=`, `<=`, `>`, `<` and `~` (contains). `sort=-priority`: a min
 
 **`dry_run=1`** checks everything, the right to do it included, and changes nothing.
 
-**`Idempotency-Key`** on a submission: when an answer was lost, send the same request with the same key again. The answer is
-the jobs made the first time.
+**`Idempotency-Key`** on every POST that changes something: when an answer was lost, send the same request with the same key
+again. It is not carried out twice, also when the daemon was started again meanwhile; the answer is the first one. Another
+request with that key is answered with 409. A token's secret is not kept, so a repeated `createToken` is 409 with the id of the
+token that was made.
 
-**`ETag` and `If-Match`.** An edit with the ETag that was read is refused with 412 when somebody else was quicker.
+**`ETag` and `If-Match`.** An edit of one thing, with the ETag that was read, is refused with 412 when somebody else was quicker.
 
 **Errors** are problem documents (`application/problem+json`):
 
 ```json
-{{"title": "queue \\"vison\\" does not exist", "status": 422, "code": "invalid", "hint": "nearest name: vision", "path": "queue"}}
+{{"title": "queue \\"vison\\" does not exist", "status": 422, "code": "invalid", "hint": "did you mean vision?", "path": "queue",
+ "errors": [{{"message": "queue \\"vison\\" does not exist", "hint": "did you mean vision?", "path": "queue"}}]}}
 ```
 
 {problem}
@@ -62,7 +65,8 @@ the jobs made the first time.
 | 403 | the role is not enough |
 | 404 | it does not exist, or the caller may not see it |
 | 405 | there is no such method here; `Allow` says which there are |
-| 409 | not with the present state: a job that has ended cannot be resumed |
+| 409 | not with the present state: a job that has ended cannot be resumed; or the key of another request |
+| 410 | events that are no longer kept |
 | 412 | `If-Match` is of an older state |
 | 413 | the body is longer than the call takes |
 | 422 | the body is wrong; every mistake is named |
@@ -105,6 +109,8 @@ def kind(document, schema):
         return {"Time": "time", "Revision": "whole number", "Amount": 'number or "unlimited"'}.get(name, str(target.get("type")))
     if "enum" in schema:
         return "one of " + ", ".join(f"`{value}`" for value in schema["enum"])
+    if "anyOf" in schema:
+        return " or ".join(kind(document, one) for one in schema["anyOf"])
     types = schema.get("type", "any value")
     types = types if isinstance(types, list) else [types]
     words = {"integer": "whole number", "boolean": "true or false", "string": "text"}

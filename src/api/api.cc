@@ -14,6 +14,8 @@
 #include "api/jobs.h"
 #include "api/logs.h"
 #include "api/meta.h"
+#include "api/meter.h"
+#include "api/metrics.h"
 #include "api/people.h"
 #include "api/router.h"
 #include "api/submit.h"
@@ -79,9 +81,11 @@ const std::map<std::string, Handler>& Handlers() {
       {"getUsage", GetUsage},
       {"listAudit", ListAudit},
       {"listUsers", ListUsers},
+      {"getUser", GetUser},
       {"putUser", PutUser},
       {"deleteUser", DeleteUser},
       {"listTokens", ListTokens},
+      {"getToken", GetToken},
       {"createToken", CreateToken},
       {"revokeToken", RevokeToken},
       {"whoAmI", WhoAmI},
@@ -100,7 +104,8 @@ struct Api::Impl {
       : router(std::move(routes)),
         desk(service, std::move(version)),
         watch(desk),
-        accounts(tokens, with, [this](auto task) { desk.Post(std::move(task)); }) {}
+        accounts(tokens, with, [this](auto task) { desk.Post(std::move(task)); }),
+        meter(std::make_shared<Meter>(with)) {}
 
   Router router;
   Desk desk;
@@ -109,7 +114,7 @@ struct Api::Impl {
   Accounts accounts;
   Worker planner{kPlansWaiting};
   Worker reader{kBodiesWaiting};
-  std::map<std::string, std::uint64_t> requests;  // on the server's thread
+  std::shared_ptr<Meter> meter;
   std::map<std::string, Handler> handlers;
 };
 
@@ -127,7 +132,7 @@ Result<std::unique_ptr<Api>> Api::Make(control::Service& service, Clock& clock,
     GetOpenApi(desk, call, i->router.document());
   };
   impl->handlers["getMetrics"] = [i = impl.get()](Desk& desk, const Call& call) {
-    GetMetrics(desk, call, {i->requests, i->watch.watchers()});
+    GetMetrics(desk, call, i->meter, i->watch.watchers());
   };
   for (const auto& operation : impl->router.operations()) {
     if (!impl->handlers.contains(operation.id)) {
@@ -183,15 +188,9 @@ void Api::Written(const control::Controller& control, std::span<const state::Rec
   impl_->watch.Written(control, events);
 }
 
-void Api::AskAndHandle(net::Request request, std::shared_ptr<net::Exchange> exchange) {
-  const auto kept = std::make_shared<net::Request>(std::move(request));
-  const auto asked =
-      impl_->accounts.Ask(*kept, [this, kept, exchange] { Handle(std::move(*kept), exchange); });
-  if (!asked) ReplyError(*exchange, asked.error());
-}
-
 void Api::Handle(net::Request request, std::shared_ptr<net::Exchange> exchange) {
   auto match = impl_->router.Find(request.method, Below(request.path));
+  exchange = impl_->meter->Watch(std::move(exchange), match ? match->operation->id : "");
   if (!match) {
     Error error = match.error();
     if (error.code == ErrorCode::kUsage) error.path = "method";
@@ -202,19 +201,29 @@ void Api::Handle(net::Request request, std::shared_ptr<net::Exchange> exchange) 
   }
   Call call;
   call.match = std::move(*match);
-  if (!call.operation().open) {
-    auto identity = impl_->accounts.Of(request);
-    if (!identity) return ReplyError(*exchange, identity.error());
-    if (!*identity) return AskAndHandle(std::move(request), std::move(exchange));
-    call.caller = std::move((*identity)->caller);
-    call.token = std::move((*identity)->token);
-  }
-  if (auto sound = Router::Check(call.operation(), request); !sound) {
-    return ReplyError(*exchange, sound.error());
-  }
   call.request = std::make_shared<const net::Request>(std::move(request));
   call.exchange = std::move(exchange);
-  ++impl_->requests[call.operation().id];
+  if (call.operation().open) return Serve(call);
+  Identify(std::move(call));
+}
+
+void Api::Identify(Call call) {
+  auto identity = impl_->accounts.Of(*call.request);
+  if (!identity) return ReplyError(*call.exchange, identity.error());
+  if (!*identity) {
+    const auto asked = impl_->accounts.Ask(*call.request, [this, call] { Identify(call); });
+    if (!asked) ReplyError(*call.exchange, asked.error());
+    return;
+  }
+  call.caller = std::move((*identity)->caller);
+  call.token = std::move((*identity)->token);
+  Serve(call);
+}
+
+void Api::Serve(const Call& call) {
+  if (auto sound = Router::Check(call.operation(), *call.request); !sound) {
+    return ReplyError(*call.exchange, sound.error());
+  }
   const auto& handler = impl_->handlers.at(call.operation().id);
   if (call.request->body.empty()) return handler(impl_->desk, call);
   // A body is looked at only when its sender may make the call at all.

@@ -16,6 +16,8 @@
 
 namespace muster::api {
 
+struct Call;
+
 class Api {
  public:
   // The error: the document cannot be read, or has a call that nobody handles.
@@ -38,7 +40,8 @@ class Api {
  private:
   struct Impl;
   explicit Api(std::unique_ptr<Impl> impl);
-  void AskAndHandle(net::Request request, std::shared_ptr<net::Exchange> exchange);
+  void Identify(Call call);
+  void Serve(const Call& call);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -53,6 +53,14 @@ void Desk::Close() {
   closed_ = true;
 }
 
+Changed Acted(const Call& call, const std::string& id, Trace trace, const std::string& etag) {
+  DocNode node = model::MapNode();
+  Put(node, "id", model::TextNode(id));
+  if (call.dry_run()) Put(node, "dry_run", model::BoolNode(true));
+  if (etag.empty()) return {std::move(node), {std::move(trace)}};
+  return {Answer(std::move(node), etag), {std::move(trace)}};
+}
+
 void Desk::Read(const Call& call, Reading read) {
   service_.Read([call, read = std::move(read)](Controller& control) {
     auto access = Admit(control, call);
@@ -71,21 +79,73 @@ void Desk::Begin(const Call& call, std::function<Result<void>(Controller&, const
   });
 }
 
+namespace {
+
+// What became of a change, on its way from the work to the answer.
+struct Outcome {
+  std::optional<Result<Changed>> made;
+  std::optional<model::RequestAnswered> before;  // an earlier request with the same key
+  Controller* control = nullptr;
+};
+
+Error SaidOnce(const model::RequestAnswered& before) {
+  Error error{ErrorCode::kConflict,
+              "this request was carried out before: it made " + before.object +
+                  ", whose secret was in the first answer and is not kept",
+              "where that answer is lost, revoke it and make another with a new key"};
+  error.path = "Idempotency-Key";
+  return error;
+}
+
+void CarryOut(Controller& control, const Call& call, int status, const std::string& digest,
+              const Desk::Changing& change, Outcome& outcome) {
+  auto access = Admit(control, call);
+  if (!access) {
+    outcome.made = tl::unexpected(access.error());
+    return;
+  }
+  const auto& user = access->caller().user;
+  const auto key = KeyOf(call);
+  const auto known = control.Repeated(user, key, digest);
+  if (!known) {
+    outcome.made = tl::unexpected(known.error());
+    return;
+  }
+  if (*known != nullptr && (*known)->job == 0) {
+    outcome.before = (*known)->said;
+    return;
+  }
+  outcome.made = change(control, *access);
+  if (!*outcome.made || call.dry_run()) return;
+  const auto& made = **outcome.made;
+  for (const auto& trace : made.traces) Record(control, call, trace);
+  if (key.empty() || made.remembered) return;
+  control.Remember({user, key, digest, made.traces.empty() ? "" : made.traces.front().object,
+                    status, made.once ? "" : model::WriteJson(made.answer.node)});
+}
+
+}  // namespace
+
 void Desk::Change(const Call& call, int status, Changing change) {
-  auto done = std::make_shared<std::optional<Result<Changed>>>();
+  auto outcome = std::make_shared<Outcome>();
+  const auto digest = KeyOf(call).empty() ? "" : DigestOf(call);
   service_.Change(
-      [call, done, change = std::move(change)](Controller& control) {
-        auto access = Admit(control, call);
-        *done = access ? change(control, *access) : tl::unexpected(access.error());
-        if (!**done || call.dry_run()) return;
-        for (const auto& trace : (***done).traces) Record(control, call, trace);
+      [call, status, digest, outcome, change = std::move(change)](Controller& control) {
+        outcome->control = &control;
+        CarryOut(control, call, status, digest, change, *outcome);
       },
-      [call, status, done](const Result<void>& written) {
-        if (*done && !**done) return ReplyError(*call.exchange, (*done)->error());
+      [call, status, outcome](const Result<void>& written) {
+        auto& made = outcome->made;
+        if (made && !*made) return ReplyError(*call.exchange, made->error());
         if (!written) return ReplyError(*call.exchange, written.error());
-        auto& answer = (***done).answer;
-        ReplyNode(*call.exchange, answer.node, call.dry_run() ? 200 : status,
-                  std::move(answer.headers));
+        if (const auto& before = outcome->before) {
+          if (before->answer.empty()) return ReplyError(*call.exchange, SaidOnce(*before));
+          return ReplyJson(*call.exchange, before->answer, before->status);
+        }
+        auto& done = **made;
+        if (done.later) done.answer = done.later(*outcome->control);
+        ReplyNode(*call.exchange, done.answer.node, call.dry_run() ? 200 : status,
+                  std::move(done.answer.headers));
       });
 }
 

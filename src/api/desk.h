@@ -2,7 +2,8 @@
 //
 // Handlers get the controller and what the caller may do, on the controller's thread, and return a
 // value; they never see a socket. A change is answered when it is in the journal, and the rows of
-// the audit trail are written in the same transaction, so neither is ever there without the other.
+// the audit trail and the key of the request are written in the same transaction, so none of them
+// is ever there without the others; a request that is repeated gets its first answer.
 // What stays open (events, logs, terminals) is judged again every few seconds by the same rules, so
 // a token that is revoked and a role that is taken away end what they had opened.
 #pragma once
@@ -46,7 +47,14 @@ struct Trace {
 struct Changed {
   Answer answer;
   std::vector<Trace> traces;  // empty: nothing was changed after all
+  // Instead of `answer`, made when the change is written and the scheduler has seen it.
+  std::function<Answer(Controller&)> later{};
+  bool once = false;        // the answer is given once and not kept, for it holds a secret
+  bool remembered = false;  // its key is in the journal already
 };
+
+// The answer of a call that changes a thing by its name.
+Changed Acted(const Call& call, const std::string& id, Trace trace, const std::string& etag = {});
 
 class Desk {
  public:

@@ -18,6 +18,11 @@ void ListJobEvents(Desk& desk, const Call& call);
 void ListJobDecisions(Desk& desk, const Call& call);
 void ListCheckpoints(Desk& desk, const Call& call);
 
+// Where the caller's words for jobs are looked up.
+Controller::Search SearchOf(const Access& access);
+// Changes with everything that is shown of the array.
+std::string TagOfArray(const state::State& state, const state::ArrayRecord& array);
+
 // The job as it is, or as history remembers it, if the caller may see it.
 Result<state::JobRecord> RecordOf(Controller& control, const Access& access,
                                   const std::string& word);

@@ -9,12 +9,20 @@
 namespace muster::api {
 
 void ListUsers(Desk& desk, const Call& call);
+void GetUser(Desk& desk, const Call& call);
 void PutUser(Desk& desk, const Call& call);
 void DeleteUser(Desk& desk, const Call& call);
 void ListTokens(Desk& desk, const Call& call);
+void GetToken(Desk& desk, const Call& call);
 void CreateToken(Desk& desk, const Call& call);
 void RevokeToken(Desk& desk, const Call& call);
 void WhoAmI(Desk& desk, const Call& call);
 void ListAudit(Desk& desk, const Call& call);
+
+DocNode TokenNode(const state::TokenRecord& token);
+DocNode UserNode(const state::UserRecord& user);
+// The token, when it is the caller's or the caller is an admin; else null.
+const state::TokenRecord* TokenOf(Controller& control, const Access& access, const std::string& id);
+tl::unexpected<Error> NoToken(const std::string& id);
 
 }  // namespace muster::api

@@ -4,7 +4,9 @@
 
 #include <tuple>
 
+#include "api/tokens.h"
 #include "model/fields.h"
+#include "model/paths.h"
 
 namespace muster::api {
 namespace {
@@ -91,8 +93,21 @@ net::Response ErrorResponse(const Error& error, int status) {
   Put(node, "title", model::TextNode(error.message));
   Put(node, "code", model::TextNode(CodeName(error.code)));
   Put(node, "status", model::NumberNode(status));
-  Put(node, "hint", model::TextNode(error.hint));
-  if (!error.path.empty()) Put(node, "path", model::TextNode(error.path));
+  const auto describe = [](const Error& of, model::DocNode& in) {
+    if (!of.hint.empty()) Put(in, "hint", model::TextNode(of.hint));
+    if (!of.path.empty()) Put(in, "path", model::TextNode(of.path));
+  };
+  describe(error, node);
+  if (status == 422 || !error.all.empty()) {
+    model::DocNode list = model::ListNode();
+    for (const auto& one : error.all.empty() ? std::vector<Error>{error} : error.all) {
+      model::DocNode item = model::MapNode();
+      Put(item, "message", model::TextNode(one.message));
+      describe(one, item);
+      list.children.push_back(std::move(item));
+    }
+    Put(node, "errors", std::move(list));
+  }
   net::Response response;
   response.status = status;
   response.content_type = "application/problem+json";
@@ -110,10 +125,15 @@ void ReplyError(net::Exchange& exchange, const Error& error) {
 
 void ReplyNode(net::Exchange& exchange, const model::DocNode& node, int status,
                std::vector<net::Header> headers) {
+  ReplyJson(exchange, model::WriteJson(node), status, std::move(headers));
+}
+
+void ReplyJson(net::Exchange& exchange, std::string text, int status,
+               std::vector<net::Header> headers) {
   net::Response response;
   response.status = status;
   response.headers = std::move(headers);
-  response.body = model::WriteJson(node);
+  response.body = std::move(text);
   exchange.Reply(std::move(response));
 }
 
@@ -121,11 +141,50 @@ std::string TagOf(std::uint64_t revision) { return "\"" + std::to_string(revisio
 
 Result<void> CheckMatch(const Call& call, const std::string& etag) {
   const auto* wanted = call.request->Find("If-Match");
-  if (wanted == nullptr || *wanted == etag || (*wanted == "*" && !etag.empty())) return {};
-  Error error{ErrorCode::kConflict, "it has changed since it was read",
+  if (wanted == nullptr || (*wanted == "*" && !etag.empty())) return {};
+  // One tag, or several with commas between.
+  std::string_view left = *wanted;
+  while (!left.empty() && !etag.empty()) {
+    const auto comma = left.find(',');
+    auto one = left.substr(0, comma);
+    while (one.starts_with(' ')) one.remove_prefix(1);
+    while (one.ends_with(' ')) one.remove_suffix(1);
+    if (one == etag) return {};
+    left = comma == std::string_view::npos ? "" : left.substr(comma + 1);
+  }
+  Error error{ErrorCode::kConflict,
+              etag.empty() ? "it is not there any more" : "it has changed since it was read",
               "read it again and decide anew"};
   error.path = "If-Match";
   return tl::unexpected(std::move(error));
+}
+
+std::string KeyOf(const Call& call) {
+  const auto* key = call.request->Find("Idempotency-Key");
+  const bool counts = key != nullptr && call.operation().method == "POST" && !call.dry_run();
+  return counts ? *key : "";
+}
+
+std::string DigestOf(const Call& call) {
+  std::string all = call.operation().id + "\n" + call.request->path + "\n";
+  for (const auto& [name, value] : call.request->query) {
+    all += name;
+    all += '=';
+    all += value;
+    all += '\n';
+  }
+  all += HashOf(call.request->body);
+  return HashOf(all).substr(0, 32);
+}
+
+model::DocNode BodyMap(const Call& call, model::Problems& problems) {
+  auto documents = model::ParseDocuments(call.request->body, problems);
+  if (problems.HasErrors()) return {};
+  if (documents.size() == 1 && documents[0].kind == model::DocKind::kMap) {
+    return std::move(documents[0]);
+  }
+  problems.Error({}, "the body is not a map", "`{\"key\": \"value\"}`");
+  return {};
 }
 
 }  // namespace muster::api

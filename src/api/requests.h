@@ -44,9 +44,20 @@ net::Response ErrorResponse(const Error& error, int status);
 void ReplyError(net::Exchange& exchange, const Error& error);
 void ReplyNode(net::Exchange& exchange, const model::DocNode& node, int status,
                std::vector<net::Header> headers = {});
+void ReplyJson(net::Exchange& exchange, std::string text, int status,
+               std::vector<net::Header> headers = {});
 
-// What was read must still be so: the error is answered with 412.
+// What was read must still be so: the error is answered with 412. Without a tag it is not there.
 Result<void> CheckMatch(const Call& call, const std::string& etag);
 std::string TagOf(std::uint64_t revision);
+
+// The key under which a change may be repeated; empty: none. A dry run changes nothing and has
+// none.
+std::string KeyOf(const Call& call);
+// Of all that was asked for: the call, its parameters and its body.
+std::string DigestOf(const Call& call);
+
+// The body as one map; what is wrong with it goes to `problems`.
+model::DocNode BodyMap(const Call& call, model::Problems& problems);
 
 }  // namespace muster::api

@@ -3,7 +3,6 @@
 #include <map>
 #include <utility>
 
-#include "api/tokens.h"
 #include "control/plan.h"
 #include "control/view_parts.h"
 #include "model/job_codec.h"
@@ -21,29 +20,33 @@ using model::TextNode;
 
 namespace {
 
-Result<std::vector<model::Job>> DecodeJobs(const std::string& body) {
+struct Jobs {
+  std::vector<model::Job> all;
+  std::vector<std::string> paths;  // where each is in the body
+};
+
+Result<Jobs> DecodeJobs(const std::string& body) {
   auto decoded = model::DecodeSpec(body);
   if (decoded.problems.HasErrors()) return tl::unexpected(model::ToError(decoded.problems));
   if (decoded.spec.jobs.empty() || !decoded.spec.queues.empty()) {
     return Fail(ErrorCode::kInvalid, "this is not a job file",
                 "`muster queue apply` takes queues; a job has a name and a command");
   }
-  return std::move(decoded.spec.jobs);
+  return Jobs{std::move(decoded.spec.jobs), std::move(decoded.job_paths)};
 }
 
 tl::unexpected<Error> TooMany() {
   return Fail(ErrorCode::kUnavailable, "too many plans are being made", "try again in a moment");
 }
 
-// The account that the jobs run as, when the caller may submit all of them.
-Result<control::Caller::Account> MayHave(Controller& control, const Access& access,
-                                         const Call& call, const std::vector<model::Job>& jobs) {
+// The account that the jobs run as, when the caller may submit all of them. Queues that are not
+// there for it are found with the other mistakes.
+Result<control::Caller::Account> MayHave(const Access& access, const Call& call,
+                                         const std::vector<model::Job>& jobs) {
   auto account = AccountOf(call);
   if (!account) return account;
   for (const auto& job : jobs) {
-    if (access.On(job.queue) == control::Role::kNone) {
-      return tl::unexpected(control::NoQueue(control.state().queues(), &access, job.queue));
-    }
+    if (access.On(job.queue) == control::Role::kNone) continue;
     if (auto may = access.MaySubmit(job.queue); !may) return tl::unexpected(may.error());
     auto may = access.MayPrioritize(job.queue, job.priority);
     if (!may) return tl::unexpected(may.error());
@@ -71,7 +74,10 @@ std::vector<Trace> TracesOf(const std::vector<model::Job>& jobs,
     std::string object = "job " + std::to_string(numbers[of.first]);
     if (of.count > 1) object += " to " + std::to_string(numbers[of.last]);
     DocNode after = MapNode();
+    Put(after, "queue", TextNode(queue));
     Put(after, "jobs", NumberNode(of.count));
+    Put(after, "first_job", TextNode(std::to_string(numbers[of.first])));
+    Put(after, "last_job", TextNode(std::to_string(numbers[of.last])));
     control::MaskEnv(Put(after, "first", model::JobToNode(jobs[of.first])));
     traces.push_back({std::move(object), queue, "", model::WriteJson(after)});
   }
@@ -83,12 +89,12 @@ std::vector<Trace> TracesOf(const std::vector<model::Job>& jobs,
 void SubmitJobs(Desk& desk, const Call& call) {
   auto jobs = DecodeJobs(call.request->body);
   if (!jobs) return ReplyError(*call.exchange, jobs.error());
-  const auto* key = call.request->Find("Idempotency-Key");
-  const auto digest = key == nullptr ? "" : HashOf(call.request->body).substr(0, 16);
+  const auto key = KeyOf(call);
+  const auto digest = key.empty() ? "" : DigestOf(call);
   desk.Change(call, 201,
-              [call, jobs = std::move(*jobs), key = key == nullptr ? "" : *key, digest](
+              [call, jobs = std::move(jobs->all), paths = std::move(jobs->paths), key, digest](
                   Controller& control, const Access& access) -> Result<Changed> {
-                const auto account = MayHave(control, access, call, jobs);
+                const auto account = MayHave(access, call, jobs);
                 if (!account) return tl::unexpected(account.error());
                 std::vector<control::Submission> submissions;
                 submissions.reserve(jobs.size());
@@ -101,8 +107,9 @@ void SubmitJobs(Desk& desk, const Call& call) {
                   one.held = call.Flag("held");
                   one.dry_run = call.dry_run();
                   one.access = &access;
-                  if (!key.empty()) {
-                    one.key = key + "#" + std::to_string(i);
+                  one.at = paths[i];
+                  if (i == 0) {
+                    one.key = key;
                     one.digest = digest;
                   }
                   submissions.push_back(std::move(one));
@@ -123,7 +130,9 @@ void SubmitJobs(Desk& desk, const Call& call) {
                 }
                 DocNode node = MapNode();
                 Put(node, "jobs", std::move(list));
-                return Changed{std::move(node), TracesOf(jobs, *made, first_new)};
+                Changed changed{std::move(node), TracesOf(jobs, *made, first_new)};
+                changed.remembered = true;
+                return changed;
               });
 }
 
@@ -132,19 +141,20 @@ void SubmitJobs(Desk& desk, const Call& call) {
 void PlanJob(Desk& desk, Worker& worker, const Call& call) {
   auto jobs = DecodeJobs(call.request->body);
   if (!jobs) return ReplyError(*call.exchange, jobs.error());
-  if (jobs->size() != 1 || jobs->front().array) {
+  if (jobs->all.size() != 1 || jobs->all.front().array) {
     return ReplyError(*call.exchange, {ErrorCode::kInvalid, "a plan is for one job",
                                        "submit several with --dry-run to check them"});
   }
   desk.Begin(call,
-             [call, &worker, jobs = std::move(*jobs)](Controller& control,
-                                                      const Access& access) -> Result<void> {
-               auto account = MayHave(control, access, call, jobs);
+             [call, &worker, jobs = std::move(jobs->all), at = jobs->paths.front()](
+                 Controller& control, const Access& access) -> Result<void> {
+               auto account = MayHave(access, call, jobs);
                if (!account) return tl::unexpected(account.error());
                control::Submission submission;
                submission.spec = jobs.front();
                submission.user = access.caller().user;
                submission.access = &access;
+               submission.at = at;
                submission.dry_run = true;
                if (auto sound = control.Submit(submission); !sound) {
                  return tl::unexpected(sound.error());

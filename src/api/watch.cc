@@ -33,7 +33,8 @@ bool IsAboutPeople(const model::EventBody& body) {
   return std::holds_alternative<model::UserSet>(body) ||
          std::holds_alternative<model::UserRemoved>(body) ||
          std::holds_alternative<model::TokenMade>(body) ||
-         std::holds_alternative<model::TokenRevoked>(body);
+         std::holds_alternative<model::TokenRevoked>(body) ||
+         std::holds_alternative<model::RequestAnswered>(body);
 }
 
 bool MaySee(const state::State& state, const Access& access, const state::Record& record,

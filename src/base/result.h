@@ -8,6 +8,7 @@
 #include <string>
 #include <tl/expected.hpp>
 #include <utility>
+#include <vector>
 
 namespace muster {
 
@@ -26,7 +27,8 @@ struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;
   std::string hint;
-  std::string path = {};  // the parameter or key that is meant, where there is one
+  std::string path = {};        // the parameter or key that is meant, where there is one
+  std::vector<Error> all = {};  // every mistake of an input that has several, this one first
 };
 
 template <typename T>

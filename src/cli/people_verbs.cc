@@ -11,8 +11,36 @@ namespace {
 
 using Json = nlohmann::json;
 
+// How a change is to be made.
+struct How {
+  bool dry_run = false, yes = false;
+
+  client::Client::Query Query() const {
+    client::Client::Query query;
+    if (dry_run) query["dry_run"] = "1";
+    return query;
+  }
+  void MayTry(CLI::App* command) {
+    command->add_flag("--dry-run", dry_run, "check everything and change nothing");
+  }
+  void MayAsk(CLI::App* command) {
+    command->add_flag("-y,--yes", yes, "do not ask");
+    MayTry(command);
+  }
+  // 0: go on; else what to end with.
+  int Ask(const std::string& question) const {
+    const auto sure = Confirm(question, yes || dry_run);
+    if (!sure) return Refuse(sure.error());
+    if (*sure) return 0;
+    std::cerr << "nothing was changed\n";
+    return 1;
+  }
+};
+
 struct TokenWords {
   std::string name, user, expires = "90d", role;
+  std::vector<std::string> ids;
+  How how;
 };
 
 int CreateToken(Session& session, const TokenWords& words) {
@@ -20,7 +48,13 @@ int CreateToken(Session& session, const TokenWords& words) {
   if (!words.user.empty()) body["user"] = words.user;
   if (!words.role.empty()) body["role"] = words.role;
   const auto text = body.dump(-1, ' ', false, Json::error_handler_t::replace);
-  const auto answer = session.client().Post("tokens", {}, text);
+  const auto answer = session.client().Post("tokens", words.how.Query(), text);
+  if (words.how.dry_run) {
+    return session.Show(answer, [](const Json& got) {
+      std::cout << "would make token " << got.value("name", "") << " of " << got.value("user", "")
+                << '\n';
+    });
+  }
   const int status =
       session.Show(answer, [](const Json& got) { std::cout << got.value("secret", "") << '\n'; });
   if (status != 0) return status;
@@ -48,11 +82,14 @@ int ListTokens(Session& session) {
       });
 }
 
-int RevokeTokens(Session& session, const std::vector<std::string>& ids) {
+int RevokeTokens(Session& session, const TokenWords& words) {
+  const auto& ids = words.ids;
+  const auto what = ids.size() == 1 ? "token " + ids[0] : std::to_string(ids.size()) + " tokens";
+  if (const int stop = words.how.Ask("Revoke " + what + "?"); stop != 0) return stop;
   int status = 0;
   nlohmann::ordered_json document;
   for (const auto& id : ids) {
-    const auto answer = session.client().Delete("tokens/" + id);
+    const auto answer = session.client().Delete("tokens/" + id, words.how.Query());
     if (!answer) {
       status = Refuse(answer.error());
       continue;
@@ -62,7 +99,8 @@ int RevokeTokens(Session& session, const std::vector<std::string>& ids) {
   if (document.is_null()) return status;
   const int shown = session.Show(document.dump(2), [](const Json& got) {
     for (const auto& one : got.at("tokens")) {
-      std::cout << "revoked token " << one.value("id", "") << '\n';
+      std::cout << (one.value("dry_run", false) ? "would revoke token " : "revoked token ")
+                << one.value("id", "") << '\n';
     }
   });
   return status != 0 ? status : shown;
@@ -71,6 +109,7 @@ int RevokeTokens(Session& session, const std::vector<std::string>& ids) {
 struct UserWords {
   std::string name, role;
   std::vector<std::string> groups;
+  How how;
 };
 
 int ListUsers(Session& session) {
@@ -91,19 +130,23 @@ int ListUsers(Session& session) {
 int SetUser(Session& session, const UserWords& words) {
   const Json body = {{"role", words.role}, {"groups", words.groups}};
   const auto text = body.dump(-1, ' ', false, Json::error_handler_t::replace);
-  auto answer = session.client().Call("PUT", "users/" + words.name, {}, text, {});
+  auto answer = session.client().Call("PUT", "users/" + words.name, words.how.Query(), text, {});
   if (!answer) return Refuse(answer.error());
   return session.Show(Acted(answer->body), [&](const Json& got) {
-    std::cout << "user " << got.value("name", "") << " is " << words.role << '\n';
+    std::cout << "user " << got.value("name", "") << (words.how.dry_run ? " would be " : " is ")
+              << words.role << '\n';
   });
 }
 
-int RemoveUser(Session& session, const std::string& name) {
-  const auto answer = session.client().Delete("users/" + name);
+int RemoveUser(Session& session, const UserWords& words) {
+  const int stop = words.how.Ask("Remove user " + words.name + " and its tokens?");
+  if (stop != 0) return stop;
+  const auto answer = session.client().Delete("users/" + words.name, words.how.Query());
   if (!answer) return Refuse(answer.error());
   return session.Show(Acted(*answer), [](const Json& got) {
     std::cout << "user " << got.value("name", "")
-              << " has no role of its own any more, and no tokens\n";
+              << (got.value("dry_run", false) ? " would have" : " has")
+              << " no role of its own any more, and no tokens\n";
   });
 }
 
@@ -149,12 +192,14 @@ void AddTokenVerbs(Verbs& verbs) {
   create->add_option("--expires", w->expires, "from now on; default 90d; never: admins only");
   create->add_option("--role", w->role, "viewer or user: no more than this")
       ->check(CLI::IsMember({"viewer", "user"}));
+  w->how.MayTry(create);
   verbs.IsList(
       verbs.Add(token, "list", "My tokens; for admins all", "muster token list", ListTokens));
-  auto ids = std::make_shared<std::vector<std::string>>();
-  auto* revoke = verbs.Add(token, "revoke", "End tokens at once", "muster token revoke 3f9a21",
-                           [ids](Session& s) { return RevokeTokens(s, *ids); });
-  IsName(revoke->add_option("ID", *ids, "as `muster token list` shows")->required(), "token");
+  auto* revoke =
+      verbs.Add(token, "revoke", "End tokens at once", "muster token revoke 3f9a21 --yes",
+                [w](Session& s) { return RevokeTokens(s, *w); });
+  IsName(revoke->add_option("ID", w->ids, "as `muster token list` shows")->required(), "token");
+  w->how.MayAsk(revoke);
 }
 
 void AddUserVerbs(Verbs& verbs) {
@@ -170,10 +215,12 @@ void AddUserVerbs(Verbs& verbs) {
       ->check(CLI::IsMember({"none", "viewer", "user", "admin"}));
   set->add_option("--group", w->groups,
                   "a group; may be given several times; replaces those there");
+  w->how.MayTry(set);
   auto* remove =
       verbs.Add(user, "remove", "Take the role away, and the user's tokens",
-                "muster user remove ana", [w](Session& s) { return RemoveUser(s, w->name); });
+                "muster user remove ana --yes", [w](Session& s) { return RemoveUser(s, *w); });
   IsName(remove->add_option("NAME", w->name, "the user")->required(), "user");
+  w->how.MayAsk(remove);
 }
 
 }  // namespace

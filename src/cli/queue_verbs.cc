@@ -64,18 +64,6 @@ int ShowQueue(Session& session, const std::string& name) {
   });
 }
 
-// Asked on a terminal; elsewhere nobody could answer.
-Result<bool> Confirm(const std::string& question, bool yes) {
-  if (yes) return true;
-  if (::isatty(STDIN_FILENO) != 1) {
-    return Fail(ErrorCode::kUsage, question + " Nobody can answer here", "add --yes");
-  }
-  std::cerr << question << " [y/N] ";
-  std::string line;
-  std::getline(std::cin, line);
-  return line == "y" || line == "Y" || line == "yes";
-}
-
 int DeleteQueue(Session& session, const Words& words) {
   const auto sure = Confirm("Delete queue " + words.name + "?", words.yes || words.dry_run);
   if (!sure) return Refuse(sure.error());

@@ -44,7 +44,21 @@ int Refuse(const Error& error) {
   Error said = error;
   if (said.code == ErrorCode::kUsage) said.message = InFlags(said.message);
   std::cerr << "muster: " << Clean(Describe(said), Breaks::kKeep) << '\n';
+  for (std::size_t i = 1; i < error.all.size(); ++i) {
+    std::cerr << "muster: " << Clean(Describe(error.all[i]), Breaks::kKeep) << '\n';
+  }
   return ExitStatus(error.code);
+}
+
+Result<bool> Confirm(const std::string& question, bool yes) {
+  if (yes) return true;
+  if (::isatty(STDIN_FILENO) != 1) {
+    return Fail(ErrorCode::kUsage, question + " Nobody can answer here", "add --yes");
+  }
+  std::cerr << question << " [y/N] ";
+  std::string line;
+  std::getline(std::cin, line);
+  return line == "y" || line == "Y" || line == "yes";
 }
 
 const nlohmann::json& Items(const nlohmann::json& answer) {

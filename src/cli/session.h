@@ -54,6 +54,9 @@ class Session {
 // Says what went wrong, in the words of the command line, and returns the status to end with.
 int Refuse(const Error& error);
 
+// Asked on a terminal; elsewhere nobody could answer, which is an error unless `yes`.
+Result<bool> Confirm(const std::string& question, bool yes);
+
 // A number or a text, without quotes.
 std::string Plain(const nlohmann::json& value);
 // What is virtual or simulated says so.

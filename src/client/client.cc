@@ -58,6 +58,15 @@ Error ErrorOf(const net::Response& response) {
                                     {"timeout", ErrorCode::kTimeout}}) {
     if (code == name) error.code = value;
   }
+  const auto errors = problem.find("errors");
+  if (errors == problem.end() || !errors->is_array()) return error;
+  for (const auto& one : *errors) {
+    const auto said = [&one](const char* key) {
+      const auto found = one.is_object() ? one.find(key) : one.end();
+      return found != one.end() && found->is_string() ? found->get<std::string>() : "";
+    };
+    error.all.push_back({error.code, said("message"), said("hint"), said("path")});
+  }
   return error;
 }
 

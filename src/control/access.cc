@@ -150,9 +150,11 @@ Error NoQueue(const std::vector<model::Queue>& queues, const Access* access,
     if (access == nullptr || access->On(queue.name) >= Role::kViewer) names.push_back(queue.name);
   }
   const auto near = model::Nearest(name, names);
-  return {
-      ErrorCode::kNotFound, "queue \"" + name + "\" does not exist",
+  Error error{
+      ErrorCode::kInvalid, "queue \"" + name + "\" does not exist",
       near.empty() ? "`muster queue list` shows them" : "did you mean " + std::string(near) + "?"};
+  error.path = "queue";
+  return error;
 }
 
 Result<void> Access::MayAdministerAll() const {

@@ -82,7 +82,8 @@ class Access {
   mutable std::unordered_map<std::string, Role> roles_;
 };
 
-// Tells of queues that sound like it, where the caller may see them; null: it sees all.
+// What a job file says of a queue that is not there. Tells of queues that sound like it, where the
+// caller may see them; null: it sees all.
 Error NoQueue(const std::vector<model::Queue>& queues, const Access* access,
               const std::string& name);
 

@@ -11,17 +11,12 @@
 
 namespace muster::control {
 
-using model::Follows;
 using state::JobRecord;
 
 namespace {
 
 constexpr std::size_t kNamesShown = 5;
 constexpr std::size_t kMostTokens = 100'000;
-constexpr std::size_t kMostSpecBytes = std::size_t{128} << 10;
-constexpr std::size_t kMostArrayBytes = std::size_t{64} << 20;
-constexpr std::size_t kMostFollowed = 100;
-constexpr std::size_t kMostFollowedAtOnce = 10'000;  // by all jobs of a request
 constexpr std::int64_t kMostTokensOfUser = 100;
 
 std::optional<JobNumber> AsNumber(const std::string& word) {
@@ -168,204 +163,54 @@ Result<void> Controller::ForEachTask(JobNumber id,
   return done > 0 ? Result<void>() : refused;
 }
 
-Result<std::vector<Follows>> Controller::ResolveFollows(const Submission& submission) {
-  std::vector<Follows> follows;
-  for (const auto& after : submission.spec.after) {
-    auto id = Resolve(after.job, {submission.user, submission.access, true});
-    if (!id) {
-      return Fail(ErrorCode::kNotFound, "`after: " + after.job + "`: " + id.error().message,
-                  "submit that job first; a job follows jobs that are known");
-    }
-    const auto* job = state_.Find(*id);
-    const auto* array = state_.FindArray(*id);
-    if ((job != nullptr && !job->ending) || (array != nullptr && !array->Ended())) {
-      follows.push_back({*id, after.condition});
-      continue;
-    }
-    // It has ended already: either that is what was wanted, or it can never be.
-    bool good = false;
-    if (array != nullptr) {
-      good = array->succeeded == array->tasks;
-    } else if (job != nullptr) {
-      good = job->ending->end == model::End::kSucceeded;
-    } else {
-      state::HistoryQuery query;
-      query.job = *id;
-      auto rows = ports_.store.History(query);
-      if (!rows) return tl::unexpected(rows.error());
-      const Search search{submission.user, submission.access};
-      if (rows->empty() || !search.Sees(rows->front().user, rows->front().queue)) {
-        return tl::unexpected(NoJob(after.job));
-      }
-      good = rows->front().end == "succeeded";
-    }
-    const bool wanted = after.condition == model::AfterCondition::kAny ||
-                        (after.condition == model::AfterCondition::kOk) == good;
-    if (!wanted) {
-      return Fail(ErrorCode::kConflict,
-                  "`after: " + after.job + ":" + std::string(NameOf(after.condition)) + "`: job " +
-                      std::to_string(*id) + (good ? " has succeeded" : " has not succeeded"),
-                  "run that job again first, or take `:any`");
-    }
-  }
-  return follows;
+namespace {
+
+// While a job is being stopped: whether it waits to be started again when it has stopped.
+bool ComesBack(model::StopWhy why) {
+  return why == model::StopWhy::kSuspended || why == model::StopWhy::kRequeued ||
+         why == model::StopWhy::kRegrouped || why == model::StopWhy::kNeverStarted;
 }
 
-// It is kept whole in memory, in the journal and in history, for an array with every change of each
-// of its tasks.
-Result<void> Controller::CheckSize(const model::Job& spec) {
-  std::size_t bytes = 0;
-  for (const auto& word : spec.command) bytes += word.size();
-  for (const auto* texts : {&spec.env, &spec.labels}) {
-    for (const auto& [key, value] : *texts) bytes += key.size() + value.size();
+std::string_view WhatGoesOn(model::StopWhy why) {
+  switch (why) {
+    case model::StopWhy::kCancelled:
+    case model::StopWhy::kDependency:
+      return "is being cancelled";
+    case model::StopWhy::kSuspended:
+      return "is being suspended";
+    case model::StopWhy::kRequeued:
+    case model::StopWhy::kRegrouped:
+      return "is being stopped to start again";
+    case model::StopWhy::kTimeLimit:
+      return "is being ended at its time limit";
+    case model::StopWhy::kIdleLimit:
+      return "is being ended because it was idle";
+    case model::StopWhy::kMemberFailed:
+      return "is being stopped because one of its workers has failed";
+    case model::StopWhy::kMemberDone:
+      return "has done its work and is ending";
+    default:
+      return "is being stopped";
   }
-  const auto tasks =
-      spec.array ? static_cast<std::size_t>(spec.array->last - spec.array->first + 1) : 1;
-  if (bytes > kMostSpecBytes || bytes * tasks > kMostArrayBytes) {
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("command, env and labels have {} bytes; at most {} for a job, and {} "
-                            "for all tasks of an array together",
-                            bytes, kMostSpecBytes, kMostArrayBytes),
-                "put long values into a file that the command reads");
-  }
-  if (spec.after.size() > kMostFollowed) {
-    return Fail(
-        ErrorCode::kInvalid,
-        fmt::format("it follows {} jobs, at most {} may be", spec.after.size(), kMostFollowed),
-        "follow an array, or a job that follows the others");
-  }
-  return {};
 }
 
-// Whether the job can be taken, and whom it follows but for those of `batch`, the names of jobs
-// that come before it in the same request.
-Result<std::vector<Follows>> Controller::Check(const Submission& submission,
-                                               const std::set<std::string>& batch) {
-  const auto& spec = submission.spec;
-  if (auto bounded = CheckSize(spec); !bounded) return tl::unexpected(bounded.error());
-  if (spec.kind == model::JobKind::kTune || spec.kind == model::JobKind::kServe) {
-    return Fail(ErrorCode::kInvalid,
-                "kind: " + std::string(NameOf(spec.kind)) + " is not available yet",
-                "use kind: train or kind: build");
-  }
-  if (!spec.job_template.empty()) {
-    if (spec.job_template != "jupyter") {
-      return Fail(ErrorCode::kInvalid, "there is no template \"" + spec.job_template + "\"",
-                  "`jupyter` is one; else give the command itself");
-    }
-    if (!spec.command.empty() || spec.framework != model::Framework::kNone) {
-      return Fail(ErrorCode::kInvalid, "template: jupyter brings its own command",
-                  "leave `command` and `framework` out, or the template");
-    }
-  } else if (spec.command.empty()) {
-    return Fail(ErrorCode::kInvalid, "the job has no command",
-                "add `command: [python3, train.py]`");
-  }
-  if (engine_.cluster().queues().Find(spec.queue) == engine::kNone) {
-    return tl::unexpected(NoQueue(state_.queues(), submission.access, spec.queue));
-  }
-  Submission known = submission;
-  std::erase_if(known.spec.after, [&](const auto& after) { return batch.contains(after.job); });
-  auto follows = ResolveFollows(known);
-  if (!follows) return follows;
-  if (auto admitted = engine_.Admit(spec, NowMs()); !admitted) {
-    return tl::unexpected(admitted.error());
-  }
-  return follows;
+tl::unexpected<Error> Stopping(const JobRecord& job, const char* hint) {
+  return Fail(ErrorCode::kConflict, fmt::format("job {} {}", job.id, WhatGoesOn(job.stopping)),
+              hint);
 }
 
-Result<JobNumber> Controller::Submit(Submission submission) {
-  std::vector<Submission> one;
-  one.push_back(std::move(submission));
-  auto made = SubmitAll(std::move(one));
-  if (!made) return tl::unexpected(made.error());
-  return made->front();
-}
+constexpr const char* kWaitForIt = "`muster wait` tells when it has stopped";
 
-// What an earlier request with the same key made; 0: nothing. Completes the key.
-Result<JobNumber> Controller::Repeated(Submission& submission) const {
-  auto& key = submission.key;
-  if (key.empty()) return 0;
-  const auto whole = key + "#" + submission.digest;
-  const auto known = state_.FindKey(submission.user, whole);
-  if (known == 0 && state_.HasKey(submission.user, key + "#")) {
-    return Fail(ErrorCode::kConflict, "this Idempotency-Key was used for another request",
-                "take a new key for a new request");
-  }
-  key = whole;
-  return known;
-}
+}  // namespace
 
-Result<std::vector<JobNumber>> Controller::SubmitAll(std::vector<Submission> submissions) {
-  std::set<std::string> batch;
-  std::vector<JobNumber> made;
-  std::vector<std::vector<Follows>> follows;  // of each, in jobs that are there already
-  std::int64_t tasks = 0;
-  std::size_t followed = 0;
-  for (const auto& submission : submissions) followed += submission.spec.after.size();
-  if (followed > kMostFollowedAtOnce) {
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("these jobs follow {} others, at most {} may be in one request",
-                            followed, kMostFollowedAtOnce),
-                "submit them in smaller batches");
-  }
-  for (std::size_t i = 0; i < submissions.size(); ++i) {
-    const auto& submission = submissions[i];
-    const auto& spec = submission.spec;
-    // A request that was answered before is answered with what it made then.
-    const auto repeated = Repeated(submissions[i]);
-    if (!repeated) return tl::unexpected(repeated.error());
-    const auto known = *repeated;
-    made.push_back(known);
-    follows.emplace_back();
-    if (known != 0) continue;
-    auto sound = Check(submission, batch);
-    if (!sound) {
-      Error error = sound.error();
-      if (submissions.size() > 1) {
-        error.message = "job " + std::to_string(i + 1) + " of " +
-                        std::to_string(submissions.size()) + " (" + spec.name +
-                        "): " + error.message + "; none was accepted";
-      }
-      return tl::unexpected(std::move(error));
-    }
-    follows.back() = std::move(*sound);
-    batch.insert(spec.name);
-    tasks += spec.array ? spec.array->last - spec.array->first + 1 : 1;
-  }
-  if (static_cast<std::int64_t>(state_.live_jobs()) + tasks > settings_.live_jobs_max) {
-    return Fail(ErrorCode::kConflict,
-                "there are too many jobs: " + std::to_string(state_.live_jobs()) +
-                    " have not ended, at most " + std::to_string(settings_.live_jobs_max) +
-                    " may wait or run",
-                "wait for some to end, or raise the bound in musterd's settings");
-  }
-  std::map<std::string, JobNumber> named;  // the latest of the batch
-  for (std::size_t i = 0; i < submissions.size(); ++i) {
-    auto& submission = submissions[i];
-    if (made[i] != 0) continue;
-    made[i] = state_.next_job();
-    if (submission.dry_run) continue;
-    for (const auto& after : submission.spec.after) {
-      const auto before = named.find(after.job);
-      if (before != named.end()) follows[i].push_back({before->second, after.condition});
-    }
-    named[submission.spec.name] = made[i];
-    const auto shared = std::make_shared<const model::Job>(std::move(submission.spec));
-    Emit(model::JobSubmitted{made[i], shared, submission.user, submission.uid, submission.gid,
-                             std::move(follows[i]), submission.key});
-    const JobNumber first = shared->array ? made[i] + 1 : made[i];
-    for (JobNumber job = first; submission.held && job < state_.next_job(); ++job) {
-      Emit(model::JobHeld{job, true, submission.user});
-    }
-  }
-  return made;
-}
-
+// Whatever it is being stopped for, it ends; but not one that only has to go.
 Result<void> Controller::Cancel(JobNumber id, const By& by) {
   return ForEachTask(id, [&](JobNumber task) -> Result<void> {
     auto job = Live(task);
     if (!job) return tl::unexpected(job.error());
+    if ((*job)->stopping == StopWhy::kMemberDone) {
+      return Stopping(**job, "there is nothing left to cancel");
+    }
     if ((*job)->stopping != StopWhy::kCancelled && !by.dry_run)
       StopJob(task, StopWhy::kCancelled, by.who);
     return {};
@@ -376,11 +221,9 @@ Result<void> Controller::Suspend(JobNumber id, const By& by) {
   return ForEachTask(id, [&](JobNumber task) -> Result<void> {
     auto job = Live(task);
     if (!job) return tl::unexpected(job.error());
+    const auto stopping = (*job)->stopping;
+    if (stopping != StopWhy::kNone && !ComesBack(stopping)) return Stopping(**job, kWaitForIt);
     if ((*job)->suspended) return {};
-    if ((*job)->stopping != StopWhy::kNone) {
-      return Fail(ErrorCode::kConflict,
-                  "job " + std::to_string(task) + " is being stopped already");
-    }
     if (!by.dry_run) StopJob(task, StopWhy::kSuspended, by.who);
     return {};
   });
@@ -390,6 +233,8 @@ Result<void> Controller::Resume(JobNumber id, const By& by) {
   return ForEachTask(id, [&](JobNumber task) -> Result<void> {
     auto job = Live(task);
     if (!job) return tl::unexpected(job.error());
+    const auto stopping = (*job)->stopping;
+    if (stopping != StopWhy::kNone && !ComesBack(stopping)) return Stopping(**job, kWaitForIt);
     if (!(*job)->suspended && !(*job)->held) {
       return Fail(ErrorCode::kConflict,
                   "job " + std::to_string(task) + " is neither suspended nor held",
@@ -404,7 +249,9 @@ Result<void> Controller::Hold(JobNumber id, const By& by) {
   return ForEachTask(id, [&](JobNumber task) -> Result<void> {
     auto job = Live(task);
     if (!job) return tl::unexpected(job.error());
-    if ((*job)->Holds()) {
+    const auto stopping = (*job)->stopping;
+    if (stopping != StopWhy::kNone && !ComesBack(stopping)) return Stopping(**job, kWaitForIt);
+    if ((*job)->Holds() && stopping == StopWhy::kNone) {
       return Fail(ErrorCode::kConflict, "job " + std::to_string(task) + " runs already",
                   "`muster suspend` stops it");
     }
@@ -421,10 +268,9 @@ Result<void> Controller::Requeue(JobNumber id, const By& by) {
       return Fail(ErrorCode::kConflict, "job " + std::to_string(task) + " does not run",
                   "it starts as soon as it can; `muster why` says when");
     }
-    if ((*job)->stopping != StopWhy::kNone) {
-      return Fail(ErrorCode::kConflict,
-                  "job " + std::to_string(task) + " is being stopped already");
-    }
+    if ((*job)->suspended) return Stopping(**job, "`muster resume` lets it start again");
+    if (ComesBack((*job)->stopping)) return {};  // it starts again as it is
+    if ((*job)->stopping != StopWhy::kNone) return Stopping(**job, kWaitForIt);
     if (!by.dry_run) StopJob(task, StopWhy::kRequeued, by.who);
     return {};
   });
@@ -475,8 +321,7 @@ Result<void> Controller::ScaleTask(JobNumber id, int minimum, int maximum, const
   if (auto admitted = engine_.Admit(*changed, NowMs()); !admitted) return admitted;
   const bool too_many = (*job)->Holds() && maximum < held;
   if (too_many && (*job)->stopping != StopWhy::kNone) {
-    return Fail(ErrorCode::kConflict, "job " + std::to_string(id) + " is being stopped already",
-                "scale it when it has stopped");
+    return Stopping(**job, "scale it when it has stopped");
   }
   if (by.dry_run) return {};
   Emit(model::JobChanged{id, changed,
@@ -606,7 +451,7 @@ Result<void> Controller::RemoveUser(const std::string& name, const By& by) {
   return {};
 }
 
-Result<void> Controller::MakeToken(model::TokenMade token) {
+Result<void> Controller::MakeToken(model::TokenMade token, bool dry_run) {
   const auto mine = std::count_if(state_.tokens().begin(), state_.tokens().end(),
                                   [&](const auto& one) { return one.second.user == token.user; });
   if (mine >= kMostTokensOfUser || state_.tokens().size() >= kMostTokens) {
@@ -615,7 +460,7 @@ Result<void> Controller::MakeToken(model::TokenMade token) {
                     std::to_string(kMostTokensOfUser) + " may be",
                 "`muster token list` shows them; revoke those that are not used");
   }
-  Emit(std::move(token));
+  if (!dry_run) Emit(std::move(token));
   return {};
 }
 

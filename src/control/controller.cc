@@ -68,9 +68,10 @@ void Controller::Emit(model::EventBody body) {
   const auto none = [&event]<typename... T>() {
     return (std::holds_alternative<T>(event.body) || ...);
   };
-  const bool idle = none.operator()<model::CycleRan, model::WorkerPlaced, model::WorkerLeaving,
-                                    model::WorkerStarted, model::UseNoted, model::UserSet,
-                                    model::UserRemoved, model::TokenMade, model::TokenRevoked>();
+  const bool idle =
+      none.operator()<model::CycleRan, model::WorkerPlaced, model::WorkerLeaving,
+                      model::WorkerStarted, model::UseNoted, model::UserSet, model::UserRemoved,
+                      model::TokenMade, model::TokenRevoked, model::RequestAnswered>();
   dirty_ |= !idle;
 }
 
@@ -266,8 +267,14 @@ Result<void> Controller::Turn() {
 
 Result<void> Controller::Commit() {
   if (batch_.empty() && history_.empty() && audits_.empty()) return {};
+  const auto begun_ns = ports_.clock.MonotonicNs();
   auto written = ports_.store.Append(batch_, history_, audits_);
-  if (!written) return written;
+  vitals_.commits.Add(ports_.clock.MonotonicNs() - begun_ns);
+  vitals_.writable = written.has_value();
+  if (!written) {
+    ++vitals_.commit_errors;
+    return written;
+  }
   if (ports_.mark != nullptr) ports_.mark->Write({state_.revision(), state_.next_job()});
   if (ports_.written) ports_.written(*this, batch_);
   batch_.clear();
@@ -402,7 +409,9 @@ std::int64_t Controller::DueInMs() {
 Result<void> Controller::RunCycle() {
   FoldUse();
   const auto now = NowMs();
+  const auto begun_ns = ports_.clock.MonotonicNs();
   const auto plan = engine_.Cycle(state_, now);
+  vitals_.cycles.Add(ports_.clock.MonotonicNs() - begun_ns);
   if (!plan) return tl::unexpected(plan.error());
   // A search that was cut short goes on; but not without pause when it finds nothing.
   dirty_ = !plan->complete && !plan->empty();

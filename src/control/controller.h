@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/histogram.h"
 #include "base/result.h"
 #include "control/access.h"
 #include "model/event.h"
@@ -63,12 +64,22 @@ struct Submission {
   std::string user;
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
-  std::string key;  // of the submitter, for repeated requests; may be empty
+  // Of the submitter, for repeated requests; may be empty. Of several the first one's counts.
+  std::string key;
   // What was asked for with it: the same key for something else is a mistake.
   std::string digest{};
+  std::string at{};  // its place in the request, for errors: "jobs[1]"
   bool held = false;
   bool dry_run = false;
   const Access* access = nullptr;  // of the submitter; null: it may see all
+};
+
+// How the controller itself fares, since it was started.
+struct Vitals {
+  Histogram commits;
+  Histogram cycles;
+  std::uint64_t commit_errors = 0;
+  bool writable = true;  // the last commit went well
 };
 
 class Controller {
@@ -103,9 +114,15 @@ class Controller {
   Result<void> DeleteQueue(const std::string& queue, const By& by);
   Result<void> SetUser(model::UserSet user);
   Result<void> RemoveUser(const std::string& name, const By& by);
-  Result<void> MakeToken(model::TokenMade token);
+  Result<void> MakeToken(model::TokenMade token, bool dry_run = false);
   Result<void> RevokeToken(const std::string& id, const By& by);
   Result<void> ApplyQueues(std::vector<model::Queue> queues, const By& by);
+
+  // What a request with this key did, so that it is not done again; an error when the key was used
+  // for something else; null: it is new.
+  Result<const state::RequestRecord*> Repeated(const std::string& user, const std::string& key,
+                                               const std::string& digest) const;
+  void Remember(model::RequestAnswered answered);
 
   // Is written with what was asked for, or not at all. `at_ms` is filled in when it is 0.
   void Audit(state::AuditRow row);
@@ -126,6 +143,7 @@ class Controller {
   // Everything the engine saw since its cluster was built; what `muster snapshot replay` takes.
   Result<std::string> Export();
   const Settings& settings() const { return settings_; }
+  const Vitals& vitals() const { return vitals_; }
   struct Search {
     std::string user;                // its own jobs come before those of others
     const Access* access = nullptr;  // what it may not see is not there; null: it sees all
@@ -184,15 +202,16 @@ class Controller {
   Result<void> ScaleTask(JobNumber job, int minimum, int maximum, const By& by);
   JobNumber Named(const std::string& name, const Search& search, bool mine) const;
   Result<JobNumber> ByBeginning(const std::string& word, const Search& search) const;
-  Result<JobNumber> Repeated(Submission& submission) const;
-  static Result<void> CheckSize(const model::Job& spec);
   Result<std::vector<model::Follows>> ResolveFollows(const Submission& submission);
-  Result<std::vector<model::Follows>> Check(const Submission& submission,
-                                            const std::set<std::string>& batch);
+  std::vector<Error> Faults(const Submission& submission, const std::set<std::string>& batch,
+                            std::vector<model::Follows>& follows);
+  Result<void> CheckAll(const std::vector<Submission>& submissions,
+                        std::vector<std::vector<model::Follows>>& follows);
   Result<void> PutTree(std::vector<model::Queue> tree, const By& by);
 
   Ports ports_;
   Settings settings_;
+  Vitals vitals_;
   state::State state_;
   EngineView engine_;
   std::vector<state::Record> batch_;

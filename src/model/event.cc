@@ -12,11 +12,12 @@ namespace {
 
 // In the order of the variant.
 constexpr std::array<std::string_view, std::variant_size_v<EventBody>> kKinds = {
-    "daemon-started", "node-joined",  "node-went",        "node-marked",   "queues-applied",
-    "job-submitted",  "job-held",     "job-changed",      "job-stopping",  "job-resumed",
-    "job-requeued",   "job-ended",    "cycle-ran",        "worker-placed", "worker-leaving",
-    "worker-started", "worker-ended", "checkpoint-taken", "use-noted",     "numbers-skipped",
-    "user-set",       "user-removed", "token-made",       "token-revoked", "job-idle"};
+    "daemon-started",  "node-joined",  "node-went",        "node-marked",   "queues-applied",
+    "job-submitted",   "job-held",     "job-changed",      "job-stopping",  "job-resumed",
+    "job-requeued",    "job-ended",    "cycle-ran",        "worker-placed", "worker-leaving",
+    "worker-started",  "worker-ended", "checkpoint-taken", "use-noted",     "numbers-skipped",
+    "user-set",        "user-removed", "token-made",       "token-revoked", "job-idle",
+    "request-answered"};
 
 constexpr std::array<std::string_view, 14> kStopNames = {
     "none",        "paused",    "shrunk",        "moved",      "cancelled",
@@ -87,6 +88,12 @@ DocNode EventToNode(const EventBody& body) {
         if constexpr (std::is_same_v<T, TokenMade>) {
           TokenMade shown = event;
           shown.hash.clear();
+          Fields(packer, shown);
+        } else if constexpr (std::is_same_v<T, RequestAnswered>) {
+          RequestAnswered shown = event;  // the key is its sender's alone
+          shown.key.clear();
+          shown.digest.clear();
+          shown.answer.clear();
           Fields(packer, shown);
         } else {
           Fields(packer, const_cast<T&>(event));

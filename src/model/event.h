@@ -209,12 +209,22 @@ struct JobIdle {
   std::int64_t idle_ms = 0;
   std::int64_t released_at_ms = 0;  // unless it is used before; 0: it is used again
 };
+// A request with a key of its sender's choice was carried out; repeated, it is answered with this.
+struct RequestAnswered {
+  std::string user;
+  std::string key;
+  std::string digest;  // of what was asked for
+  std::string object;  // what it was about, for people
+  std::int32_t status = 200;
+  std::string answer;  // JSON; empty: it cannot be given again
+};
 
 using EventBody =
     std::variant<DaemonStarted, NodeJoined, NodeWent, NodeMarked, QueuesApplied, JobSubmitted,
                  JobHeld, JobChanged, JobStopping, JobResumed, JobRequeued, JobEnded, CycleRan,
                  WorkerPlaced, WorkerLeaving, WorkerStarted, WorkerEnded, CheckpointTaken, UseNoted,
-                 NumbersSkipped, UserSet, UserRemoved, TokenMade, TokenRevoked, JobIdle>;
+                 NumbersSkipped, UserSet, UserRemoved, TokenMade, TokenRevoked, JobIdle,
+                 RequestAnswered>;
 
 struct Event {
   std::int64_t at_ms = 0;

@@ -124,5 +124,10 @@ template <typename V>
 void Fields(V& v, JobIdle& e) {
   v("job", e.job)("idle_ms", e.idle_ms)("released_at_ms", e.released_at_ms);
 }
+template <typename V>
+void Fields(V& v, RequestAnswered& e) {
+  v("user", e.user)("key", e.key)("digest", e.digest)("object", e.object)("status", e.status)(
+      "answer", e.answer);
+}
 
 }  // namespace muster::model

@@ -113,8 +113,8 @@ const DocNode* MapReader::Take(std::string_view key) {
 const DocNode* MapReader::Require(std::string_view key, std::string_view example) {
   const auto* node = Take(key);
   if (node == nullptr && node_.kind == DocKind::kMap) {
-    problems_.Error(node_.mark, std::string(what_) + " needs the key " + Quoted(key),
-                    std::string(example));
+    problems_.Missing(node_.mark, key, std::string(what_) + " needs the key " + Quoted(key),
+                      std::string(example));
   }
   return node;
 }

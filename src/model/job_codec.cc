@@ -221,7 +221,8 @@ void ReadProgram(MapReader& reader, const DocNode& node, Job& job, Problems& pro
   }
   if (command == nullptr && image == nullptr && from_template == nullptr &&
       node.kind == DocKind::kMap) {
-    problems.Error(node.mark, "the job has nothing to run", "`command`, `image` or `template`");
+    problems.Missing(node.mark, "command", "the job has nothing to run",
+                     "`command`, `image` or `template`");
   }
   if (const auto* env = reader.Take("env")) {
     job.env = ReadTextMap(*env, IsVariableName, "the name of a variable",

@@ -33,6 +33,15 @@ std::size_t Distance(std::string_view a, std::string_view b) {
   return above[b.size()];
 }
 
+std::string At(const Problem& problem) {
+  return "line " + std::to_string(problem.mark.line) + ", column " +
+         std::to_string(problem.mark.column) + ": " + problem.message;
+}
+
+std::string Hint(const Problem& problem) {
+  return problem.allowed.empty() ? "" : "allowed: " + problem.allowed;
+}
+
 }  // namespace
 
 void Problems::Add(Problem problem) {
@@ -48,11 +57,23 @@ void Problems::Add(Problem problem) {
 }
 
 void Problems::Error(Mark mark, std::string message, std::string allowed) {
-  Add({mark, Severity::kError, std::move(message), std::move(allowed)});
+  Add({mark, Severity::kError, std::move(message), std::move(allowed), {}});
 }
 
 void Problems::Warning(Mark mark, std::string message, std::string allowed) {
-  Add({mark, Severity::kWarning, std::move(message), std::move(allowed)});
+  Add({mark, Severity::kWarning, std::move(message), std::move(allowed), {}});
+}
+
+void Problems::Missing(Mark mark, std::string_view key, std::string message, std::string allowed) {
+  Add({mark, Severity::kError, std::move(message), std::move(allowed), std::string(key)});
+}
+
+void Problems::Locate(const std::function<std::string(Mark, bool)>& path_at) {
+  for (auto& problem : items_) {
+    auto at = path_at(problem.mark, !problem.path.empty());
+    if (!at.empty() && !problem.path.empty()) at += '.';
+    problem.path = at + problem.path;
+  }
 }
 
 std::vector<Problem> Problems::Sorted() const {
@@ -61,8 +82,11 @@ std::vector<Problem> Problems::Sorted() const {
                    [](const Problem& a, const Problem& b) { return a.mark < b.mark; });
   if (left_off_ > 0) {
     const auto severity = HasErrors() ? Severity::kError : Severity::kWarning;
-    out.push_back(
-        {out.back().mark, severity, "and " + std::to_string(left_off_) + " more, not shown", {}});
+    out.push_back({out.back().mark,
+                   severity,
+                   "and " + std::to_string(left_off_) + " more, not shown",
+                   {},
+                   {}});
   }
   return out;
 }
@@ -74,12 +98,16 @@ muster::Error ToError(const Problems& problems) {
   });
   muster::Error error{ErrorCode::kInvalid, "invalid", {}};
   if (first == sorted.end()) return error;
-  error.message = "line " + std::to_string(first->mark.line) + ", column " +
-                  std::to_string(first->mark.column) + ": " + first->message;
+  for (const auto& problem : sorted) {
+    if (problem.severity != Severity::kError) continue;
+    error.all.push_back({ErrorCode::kInvalid, At(problem), Hint(problem), problem.path});
+  }
+  error.message = At(*first);
+  error.path = first->path;
   if (problems.Errors() > 1) {
     error.message += ", and " + std::to_string(problems.Errors() - 1) + " more";
   }
-  if (!first->allowed.empty()) error.hint = "allowed: " + first->allowed;
+  error.hint = Hint(*first);
   return error;
 }
 

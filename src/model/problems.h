@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,7 +32,8 @@ struct Problem {
   Mark mark;
   Severity severity = Severity::kError;
   std::string message;
-  std::string allowed;  // empty where the message says it all
+  std::string allowed;    // empty where the message says it all
+  std::string path = {};  // "jobs[1].resources.gpus"; empty: the file as a whole
   friend bool operator==(const Problem&, const Problem&) = default;
 };
 
@@ -47,6 +49,11 @@ class Problems {
   // Further ones are only counted, so that their texts need not be made.
   bool Full() const { return items_.size() >= kMost; }
 
+  // A key that the map at `mark` must have.
+  void Missing(Mark mark, std::string_view key, std::string message, std::string allowed);
+  // Completes the paths, by what `path_at` says of a place and of whether a map is meant there.
+  void Locate(const std::function<std::string(Mark, bool is_map)>& path_at);
+
   // In the order of the file, each once; a last entry says so when some were left off.
   std::vector<Problem> Sorted() const;
 
@@ -58,7 +65,8 @@ class Problems {
   std::size_t left_off_ = 0;
 };
 
-// The first error as one of ours, with the count of the others; call it only when there is one.
+// The first error as one of ours, with the count of the others and all of them in `all`; call it
+// only when there is one.
 Error ToError(const Problems& problems);
 
 // "error: unknown key `gpu`; did you mean `gpus`? (allowed: gpus, cpus)".

@@ -1,10 +1,13 @@
 #include "model/spec_codec.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <utility>
 
 #include "model/fields.h"
 #include "model/job_codec.h"
+#include "model/paths.h"
 #include "model/queue_codec.h"
 
 namespace muster::model {
@@ -40,29 +43,34 @@ std::string_view NameOf(SpecKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-DecodedSpec DecodeSpec(std::string_view text) {
-  DecodedSpec out;
+namespace {
+
+void Decode(const std::vector<DocNode>& documents, DecodedSpec& out) {
   auto& problems = out.problems;
-  const auto documents = ParseDocuments(text, problems);
   if (documents.empty()) {
     if (!problems.HasErrors()) {
       problems.Error({}, "the file is empty", "a job, `queues:`, or `pools:` and `topology:`");
     }
-    return out;
+    return;
   }
   std::vector<const DocNode*> queues, pools;
   const DocNode* topology = nullptr;
-  for (const auto& document : documents) {
+  for (std::size_t d = 0; d < documents.size(); ++d) {
+    const auto& document = documents[d];
+    std::string at = documents.size() > 1 ? '[' + std::to_string(d) + ']' : "";
     if (const auto* list = JobsOf(document)) {
-      for (const auto& job : list->children) {
+      if (list != &document) at += at.empty() ? "jobs" : ".jobs";
+      for (std::size_t i = 0; i < list->children.size(); ++i) {
         if (problems.Full() && problems.HasErrors()) break;  // who reads it has enough to do
-        out.spec.jobs.push_back(JobFromNode(job, problems));
+        out.spec.jobs.push_back(JobFromNode(list->children[i], problems));
+        out.job_paths.push_back(fmt::format("{}[{}]", at, i));
       }
       if (list->children.empty()) problems.Error(list->mark, "the list has no jobs");
       continue;
     }
     if (!IsClusterDocument(document)) {
       out.spec.jobs.push_back(JobFromNode(document, problems));
+      out.job_paths.push_back(std::move(at));
       continue;
     }
     MapReader reader(document, "a cluster file", problems);
@@ -82,6 +90,15 @@ DecodedSpec DecodeSpec(std::string_view text) {
   if (topology != nullptr) out.spec.cluster.topologies = TopologiesFromNode(*topology, problems);
   out.spec.kind =
       KindOf(!out.spec.jobs.empty(), !queues.empty(), !pools.empty() || topology != nullptr);
+}
+
+}  // namespace
+
+DecodedSpec DecodeSpec(std::string_view text) {
+  DecodedSpec out;
+  const auto documents = ParseDocuments(text, out.problems);
+  Decode(documents, out);
+  if (out.problems.HasErrors()) LocateProblems(documents, out.problems);
   return out;
 }
 

@@ -32,6 +32,7 @@ struct SpecFile {
 
 struct DecodedSpec {
   SpecFile spec;
+  std::vector<std::string> job_paths;  // of each job, as in `problems`: "jobs[1]"
   Problems problems;
 };
 

@@ -397,6 +397,7 @@ void Connection::Close() {
   error_code ignored;
   socket_.close(ignored);
   hall_.connections.erase(id_);  // callers hold a reference of their own
+  hall_.open = hall_.connections.size();
 }
 
 }  // namespace muster::net

@@ -5,6 +5,7 @@
 // waiting connection and spares the compiler the composed operations.
 #pragma once
 
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/basic_stream_descriptor.hpp>
 #include <cstddef>
@@ -42,6 +43,7 @@ struct Hall {
   std::size_t large_bytes = 0;  // of bodies, beyond what each may have without asking
   std::uint64_t last_id = 0;
   std::unordered_map<std::uint64_t, std::shared_ptr<Connection>> connections;
+  std::atomic<std::size_t> open = 0;  // how many they are, for other threads
 
   std::int64_t NowMs() { return clock.MonotonicNs() / 1'000'000; }
 };

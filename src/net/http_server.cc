@@ -187,6 +187,7 @@ void HttpServer::Impl::Admit(Fd socket, Kind kind) {
   const auto connection = std::make_shared<Connection>(
       hall, id, std::move(descriptor), std::move(caller), kind == Kind::kTls ? Tls() : nullptr);
   hall.connections.emplace(id, connection);
+  hall.open = hall.connections.size();
   if (!welcome) {
     return connection->Refuse(503, "too many connections, try again later", {{"Retry-After", "1"}});
   }
@@ -301,6 +302,8 @@ Result<void> HttpServer::Open() {
 std::weak_ptr<WebSocket> HttpServer::Relay(Exchange& exchange, RelayTarget target) {
   return StartRelay(impl_->hall.context, exchange, std::move(target));
 }
+
+std::size_t HttpServer::connections() const { return impl_->hall.open; }
 
 Result<void> HttpServer::ReloadTls() { return impl_->LoadTls(); }
 

@@ -126,6 +126,7 @@ class HttpServer {
   // nothing there: the request did not ask for a WebSocket, and is still to be answered.
   std::weak_ptr<WebSocket> Relay(Exchange& exchange, RelayTarget target);
 
+  std::size_t connections() const;                      // open now
   std::uint16_t port() const { return port_; }          // 0 without a loopback port
   std::uint16_t tcp_port() const { return tcp_port_; }  // 0 without `tcp`
 

@@ -246,6 +246,7 @@ struct EngineView::Applier {
   void operator()(const model::UserRemoved&) const {}
   void operator()(const model::TokenMade&) const {}
   void operator()(const model::TokenRevoked&) const {}
+  void operator()(const model::RequestAnswered&) const {}
   void operator()(const model::NodeJoined& e) const { view.SetNode(state.nodes().at(e.node.name)); }
   void operator()(const model::NodeWent& e) const { view.SetNode(state.nodes().at(e.node)); }
   void operator()(const model::NodeMarked& e) const { view.SetNode(state.nodes().at(e.node)); }

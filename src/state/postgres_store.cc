@@ -29,6 +29,9 @@ class PostgresStore final : public Store {
   Result<void> SaveSnapshot(const Snapshot& snapshot, std::uint64_t keep) override;
   Result<void> Compact(std::uint64_t revision, std::int64_t ended_before_ms) override;
   Result<std::int64_t> Repair() override;
+  std::int64_t Bytes() override {
+    return Number("select pg_database_size(current_database())").value_or(0);
+  }
   std::string Describe() const override { return where_; }
 
  private:

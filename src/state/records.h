@@ -135,7 +135,8 @@ struct ArrayRecord {
 struct NodeRecord {
   model::Node node;
   bool up = true;
-  std::string why;  // it is down
+  std::string why;             // it is down
+  std::uint64_t revision = 0;  // of the last thing that happened to it
 };
 
 struct UserRecord {
@@ -143,6 +144,7 @@ struct UserRecord {
   std::string role;  // "viewer", "user", "admin"
   std::vector<std::string> groups;
   std::int64_t set_ms = 0;
+  std::uint64_t revision = 0;
 };
 
 struct TokenRecord {
@@ -154,6 +156,7 @@ struct TokenRecord {
   std::int64_t expires_ms = 0;  // 0: never
   std::string role;             // at most this one; empty: all that the user may
   std::string by;
+  std::uint64_t revision = 0;
 };
 
 Phase PhaseOf(const JobRecord& job);

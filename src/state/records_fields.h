@@ -3,8 +3,12 @@
 // Nothing is taken out or reordered: snapshots of older versions are read with these functions.
 #pragma once
 
+#include <utility>
+#include <vector>
+
 #include "model/event_fields.h"
 #include "state/records.h"
+#include "state/request_keys.h"
 
 namespace muster::state {
 
@@ -43,16 +47,30 @@ void Fields(V& v, ArrayRecord& a) {
 }
 template <typename V>
 void Fields(V& v, NodeRecord& n) {
-  v("node", n.node)("up", n.up)("why", n.why);
+  v("node", n.node)("up", n.up)("why", n.why)("revision", n.revision);
 }
 template <typename V>
 void Fields(V& v, UserRecord& u) {
-  v("name", u.name)("role", u.role)("groups", u.groups)("set_ms", u.set_ms);
+  v("name", u.name)("role", u.role)("groups", u.groups)("set_ms", u.set_ms)("revision", u.revision);
 }
 template <typename V>
 void Fields(V& v, TokenRecord& t) {
   v("id", t.id)("name", t.name)("user", t.user)("hash", t.hash)("created_ms", t.created_ms)(
-      "expires_ms", t.expires_ms)("role", t.role)("by", t.by);
+      "expires_ms", t.expires_ms)("role", t.role)("by", t.by)("revision", t.revision);
+}
+template <typename V>
+void Fields(V& v, RequestRecord& r) {
+  v("said", r.said)("job", r.job);
+}
+template <typename V>
+void Fields(V& v, RequestKeys& keys) {
+  constexpr bool kReads = requires { v.bad(); };
+  std::vector<RequestRecord> list;
+  if constexpr (!kReads) list = keys.List();
+  v("list", list);
+  if constexpr (kReads) {
+    for (auto& record : list) keys.Add(std::move(record));
+  }
 }
 
 }  // namespace muster::state

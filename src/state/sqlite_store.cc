@@ -58,6 +58,7 @@ class SqliteStore final : public Store {
   Result<void> SaveSnapshot(const Snapshot& snapshot, std::uint64_t keep) override;
   Result<void> Compact(std::uint64_t revision, std::int64_t ended_before_ms) override;
   Result<std::int64_t> Repair() override;
+  std::int64_t Bytes() override;
   std::string Describe() const override { return "SQLite " + path_; }
 
  private:
@@ -340,6 +341,16 @@ Result<void> SqliteStore::Compact(std::uint64_t revision, std::int64_t ended_bef
     if (auto done = Done(records.Reset().Bind(revision).Step()); !done) return done;
     return Done(rows.Reset().Bind(ended_before_ms).Step());
   });
+}
+
+std::int64_t SqliteStore::Bytes() {
+  std::int64_t bytes = 0;
+  for (const char* end : {"", "-wal"}) {
+    std::error_code error;
+    const auto size = std::filesystem::file_size(path_ + end, error);
+    if (!error) bytes += static_cast<std::int64_t>(size);
+  }
+  return bytes;
 }
 
 Result<std::int64_t> SqliteStore::Repair() {

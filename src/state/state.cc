@@ -9,12 +9,6 @@ namespace muster::state {
 
 using model::StopWhy;
 
-namespace {
-
-constexpr std::size_t kKeysKept = 10'000;
-
-}  // namespace
-
 // Applies one kind of event each. What an event names exists: only the controller writes them.
 struct State::Folder {
   State& s;
@@ -63,16 +57,19 @@ struct State::Folder {
     record.node.draining |= draining;
     record.up = true;
     record.why.clear();
+    record.revision = s.revision_ + 1;
   }
   void operator()(const model::NodeWent& e) const {
     auto& record = s.nodes_[e.node];
     record.up = e.up;
     record.why = e.why;
+    record.revision = s.revision_ + 1;
   }
   void operator()(const model::NodeMarked& e) const {
-    auto& node = s.nodes_[e.node].node;
-    node.cordoned = e.cordoned;
-    node.draining = e.draining;
+    auto& record = s.nodes_[e.node];
+    record.node.cordoned = e.cordoned;
+    record.node.draining = e.draining;
+    record.revision = s.revision_ + 1;
   }
   void operator()(const model::QueuesApplied& e) const { s.queues_ = e.queues; }
 
@@ -86,14 +83,7 @@ struct State::Folder {
     job.submitted_ms = at_ms;
     job.follows = e.follows;
     auto& named = s.by_name_[e.spec->name];
-    if (!e.key.empty()) {
-      s.keys_[e.user + "\n" + e.key] = e.job;
-      s.key_order_.push_back(e.user + "\n" + e.key);
-      if (s.key_order_.size() > kKeysKept) {
-        s.keys_.erase(s.key_order_.front());
-        s.key_order_.pop_front();
-      }
-    }
+    if (!e.key.empty()) s.requests_.AddSubmitted(e.user, e.key, e.job);
     if (!e.spec->array) {
       named.push_back(e.job);
       s.Insert(std::move(job));
@@ -256,16 +246,18 @@ struct State::Folder {
     s.past_use_ms_ = at_ms;
   }
   void operator()(const model::UserSet& e) const {
-    s.users_[e.name] = {e.name, e.role, e.groups, at_ms};
+    s.users_[e.name] = {e.name, e.role, e.groups, at_ms, s.revision_ + 1};
   }
   void operator()(const model::UserRemoved& e) const {
     s.users_.erase(e.name);
     std::erase_if(s.tokens_, [&](const auto& token) { return token.second.user == e.name; });
   }
   void operator()(const model::TokenMade& e) const {
-    s.tokens_[e.id] = {e.id, e.name, e.user, e.hash, at_ms, e.expires_ms, e.role, e.by};
+    s.tokens_[e.id] = {e.id,         e.name, e.user, e.hash,         at_ms,
+                       e.expires_ms, e.role, e.by,   s.revision_ + 1};
   }
   void operator()(const model::TokenRevoked& e) const { s.tokens_.erase(e.id); }
+  void operator()(const model::RequestAnswered& e) const { s.requests_.Add({e, 0}); }
 };
 
 void State::Fold(const model::Event& event) {
@@ -350,17 +342,6 @@ const ArrayRecord* State::FindArray(JobNumber array) const {
 std::span<const JobNumber> State::Named(const std::string& name) const {
   const auto found = by_name_.find(name);
   return found == by_name_.end() ? std::span<const JobNumber>() : found->second;
-}
-
-bool State::HasKey(const std::string& user, const std::string& beginning) const {
-  const auto wanted = user + "\n" + beginning;
-  const auto found = keys_.lower_bound(wanted);
-  return found != keys_.end() && found->first.starts_with(wanted);
-}
-
-JobNumber State::FindKey(const std::string& user, const std::string& key) const {
-  const auto found = keys_.find(user + "\n" + key);
-  return found == keys_.end() ? 0 : found->second;
 }
 
 std::int64_t State::ActiveTasks(JobNumber array) const {

@@ -22,6 +22,7 @@
 #include "model/queue.h"
 #include "state/job_order.h"
 #include "state/records.h"
+#include "state/request_keys.h"
 
 namespace muster::state {
 
@@ -46,10 +47,7 @@ class State {
   const ArrayRecord* FindArray(JobNumber array) const;
   // The jobs and arrays of that name that are still remembered, oldest first.
   std::span<const JobNumber> Named(const std::string& name) const;
-  // The job that an earlier request with this key made; 0: none.
-  JobNumber FindKey(const std::string& user, const std::string& key) const;
-  // Whether a key with this beginning is known.
-  bool HasKey(const std::string& user, const std::string& beginning) const;
+  const RequestKeys& requests() const { return requests_; }
   // The jobs that wait for this job or array to end.
   std::span<const JobNumber> Followers(JobNumber job) const;
   // Those that the last event released: one thing less to wait for.
@@ -88,8 +86,7 @@ class State {
   std::int64_t past_use_ms_ = 0;                  // when it was noted
   std::deque<JobNumber> ended_;                   // oldest first
   std::uint64_t ended_jobs_ = 0;
-  std::map<std::string, JobNumber> keys_;  // "user\nkey"
-  std::deque<std::string> key_order_;
+  RequestKeys requests_;
   std::map<std::string, UserRecord> users_;
   std::map<std::string, TokenRecord> tokens_;
   // Not part of a snapshot: follows from the above.

@@ -6,11 +6,15 @@
 
 namespace muster::state {
 
+// Where snapshots once had the keys of submissions: by "user\nkey#number#digest".
+using OldKeys = std::map<std::string, JobNumber>;
+
 template <typename V>
 void Fields(V& v, State& s) {
   v("revision", s.revision_)("next_job", s.next_job_)("arrays", s.arrays_)("nodes", s.nodes_)(
       "queues", s.queues_)("past_use", s.past_use_)("past_use_ms", s.past_use_ms_)(
-      "ended_jobs", s.ended_jobs_)("last_ms", s.last_ms_)("users", s.users_)("tokens", s.tokens_);
+      "ended_jobs", s.ended_jobs_)("last_ms", s.last_ms_)("users", s.users_)("tokens", s.tokens_)(
+      "requests", s.requests_);
 }
 
 // Jobs come one by one behind the rest; the tasks of an array take their spec from the array.
@@ -18,8 +22,8 @@ std::string State::Encode() const {
   model::Packer out;
   out.Put(*this);
   out.Put(std::vector<JobNumber>(ended_.begin(), ended_.end()));
-  out.Put(keys_);
-  out.Put(std::vector<std::string>(key_order_.begin(), key_order_.end()));
+  out.Put(OldKeys{});
+  out.Put(std::vector<std::string>{});
   out.Put(jobs_.size());
   for (const auto& [id, job] : jobs_) {
     const bool shared = job.array != 0 && arrays_.at(job.array).spec == job.spec;
@@ -40,14 +44,20 @@ Result<State> State::Decode(std::string_view bytes) {
   State state;
   in.Get(state);
   std::vector<JobNumber> ended;
-  std::vector<std::string> key_order;
+  OldKeys old_keys;
+  std::vector<std::string> old_order;
   std::size_t count = 0;
   in.Get(ended);
-  in.Get(state.keys_);
-  in.Get(key_order);
+  in.Get(old_keys);
+  in.Get(old_order);
   in.Get(count);
   state.ended_.assign(ended.begin(), ended.end());
-  state.key_order_.assign(key_order.begin(), key_order.end());
+  for (const auto& text : old_order) {
+    const auto line = text.find('\n');
+    const auto job = old_keys.find(text);
+    if (line == std::string::npos || job == old_keys.end()) continue;
+    state.requests_.AddSubmitted(text.substr(0, line), text.substr(line + 1), job->second);
+  }
   for (std::size_t i = 0; i < count && !in.bad(); ++i) {
     bool shared = false;
     JobRecord job;

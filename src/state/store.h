@@ -104,6 +104,8 @@ class Store {
   // Puts everything from the first damaged record on aside and keeps what is in front of it.
   // Returns how many records were set aside.
   virtual Result<std::int64_t> Repair() = 0;
+  // What it takes on its disk; 0: not known.
+  virtual std::int64_t Bytes() { return 0; }
   virtual std::string Describe() const = 0;  // "SQLite /var/lib/muster/journal.db"
 };
 

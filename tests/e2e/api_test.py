@@ -8,6 +8,8 @@ import http.client
 import json
 import os
 import pathlib
+import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -24,12 +26,67 @@ QUEUES = {"queues": [{"name": "open"},
                      {"name": "vision", "quota": {"gpus": 2}, "members": {"user:mail": "queue-admin", "user:games": "user",
                                                                           "user:news": "viewer"}},
                      {"name": "vision/detection"}, {"name": "vision/empty"}]}
-SOCKETS = {"attachJob", "execJob", "forwardPort"}
+
+
+LISTEN = "exec python3 -m http.server {} --bind 127.0.0.1 --directory /proc/self/fdinfo"
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def listens(port):
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
+def parse_metrics(text):
+    """The families of the text format; fails on anything that is not of it, on series twice and on histograms that do not add up."""
+    families, now = {}, None
+    label = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*"'
+    line_form = re.compile(rf"([a-z_:][a-z0-9_:]*)(?:\{{({label}(?:,{label})*)\}})? ([-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|Inf))")
+    assert text.endswith("\n")
+    lines = text.splitlines()
+    for index, line in enumerate(lines):
+        if line.startswith("# HELP "):
+            now = line.split(" ", 3)[2]
+            assert now not in families, f"{now} is headed twice"
+            kind = lines[index + 1].split(" ")
+            assert kind[:3] == ["#", "TYPE", now] and kind[3] in ("counter", "gauge", "histogram"), lines[index + 1]
+            families[now] = {"type": kind[3], "series": {}}
+            assert (kind[3] == "counter") == now.endswith("_total") or now == "muster_revision", now
+            assert now.startswith(("muster_", "process_")), now
+            continue
+        if line.startswith("# TYPE "):
+            continue
+        found = line_form.fullmatch(line)
+        assert found, line
+        name, labels, value = found.groups()
+        ends = ("_bucket", "_sum", "_count") if families[now]["type"] == "histogram" else ("",)
+        assert name in [now + end for end in ends], f"{name} under {now}"
+        pairs = (one.split("=", 1) for one in re.findall(label, labels or ""))
+        key = name, tuple(sorted((word, text[1:-1]) for word, text in pairs))
+        assert key not in families[now]["series"], f"{key} stands twice"
+        families[now]["series"][key] = float(value)
+    for name, family in families.items():
+        if family["type"] != "histogram":
+            continue
+        for (series, labels), count in family["series"].items():
+            if series != name + "_count":
+                continue
+            buckets = [(float(dict(of)["le"].replace("+Inf", "inf")), value) for (one, of), value in family["series"].items()
+                       if one == name + "_bucket" and {pair for pair in of if pair[0] != "le"} == set(labels)]
+            assert [bound for bound, _ in buckets] == sorted(bound for bound, _ in buckets) and buckets[-1] == (float("inf"), count), series
+            assert [value for _, value in buckets] == sorted(value for _, value in buckets), series
+    return families
 
 
 class Documented(Case):
     def setUp(self):
         super().setUp()
+        self.called, self.refused = set(), set()
         self.document = self.daemon.call("GET", "openapi.json")
         self.operations = {}
         for path, item in self.document["paths"].items():
@@ -68,8 +125,19 @@ class Documented(Case):
             jsonschema.Draft202012Validator({**schema, "components": self.document["components"]}).validate(value)
         for header in said.get("headers", {}):
             self.assertIsNotNone(answer.headers.get(header), f"{name} has no header {header}")
-        self.called.add(name)
+        (self.called if answer.status < 400 else self.refused).add(name)
         return value
+
+    def socket(self, name, path):
+        """Asks for a WebSocket, which is all that is documented of the call."""
+        link = self.daemon.connect()
+        link.request("GET", "/api/v1/" + path, headers={"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+                                                        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="})
+        answer = link.getresponse()
+        self.assertEqual((answer.status, answer.reason), (101, "Switching Protocols"), name)
+        self.assertIn("101", self.operations[name][2]["responses"])
+        link.close()
+        self.called.add(name)
 
     def follow(self, reference):
         at = self.document
@@ -78,10 +146,14 @@ class Documented(Case):
         return at
 
     def test_every_documented_call_answers_as_documented(self):
-        self.called = set(SOCKETS)
         made = self.check("submitJobs", "jobs", job("echo hi; sleep 600", name="one", queue="open", labels={"a": "b"}))
         one = made["jobs"][0]["id"]
         self.daemon.wait(one, ("running",))
+        port = free_port()
+        shell = self.daemon.submit({**job(LISTEN.format(port), name="shell", queue="open"), "gpus": 0, "terminal": True})
+        self.until(lambda: listens(port))
+        for name, path in (("attachJob", "attach"), ("execJob", "exec?command=%5B%22true%22%5D"), ("forwardPort", f"forward?port={port}")):
+            self.socket(name, f"jobs/{shell}/{path}")
         self.check("submitJobs", "jobs?dry_run=1", job("true", queue="open"), status=200)
         array = self.check("submitJobs", "jobs", {"jobs": [job("true", name="arr", array="0-3", queue="open")]})["jobs"][0]["id"]
         self.check("submitJobs", "jobs", "name: [", status=422)
@@ -132,14 +204,46 @@ class Documented(Case):
         self.check("listAudit", "audit")
         self.check("listUsers", "users")
         self.check("putUser", "users/max", {"role": "user"})
+        self.check("getUser", "users/max")
         self.check("deleteUser", "users/max")
         token = self.check("createToken", "tokens", {"name": "laptop"})
         self.check("listTokens", "tokens")
+        self.check("getToken", f"tokens/{token['id']}")
         self.check("revokeToken", f"tokens/{token['id']}")
         for name, path in (("whoAmI", "whoami"), ("exportSnapshot", "snapshot"), ("getHealth", "health"), ("getReady", "ready"),
                            ("getVersion", "version"), ("getOpenApi", "openapi.json"), ("getMetrics", "metrics")):
             self.check(name, path)
         self.assertEqual(set(self.operations) - self.called, set(), "documented and not called here")
+
+    def test_the_metrics_are_lines_of_the_format_and_tell_of_muster_itself(self):
+        self.raw("GET", "nothing")
+        self.daemon.call("GET", "jobs")
+        one = self.daemon.submit({**job("true", queue="open"), "gpus": 0})
+        self.daemon.wait(one)
+        stream = self.daemon.connect()
+        stream.request("GET", "/api/v1/events?watch=1")
+        watch = stream.getresponse()
+        self.assertEqual(watch.status, 200)
+        self.until(lambda: b"muster_watchers 1\n" in self.raw("GET", "metrics")[1])
+        answer, data = self.raw("GET", "metrics")
+        watch.close()
+        stream.close()
+        self.assertEqual(answer.headers["Content-Type"], "text/plain; version=0.0.4; charset=utf-8")
+        types, series = parse_metrics(data.decode()), {}
+        for family in types.values():
+            series.update(family["series"])
+        value = lambda name, **labels: series[name, tuple(sorted(labels.items()))]
+        self.assertGreater(value("muster_store_commit_seconds_count"), 0)
+        self.assertGreater(value("muster_scheduler_cycle_seconds_count"), 0)
+        self.assertGreater(value("muster_store_bytes"), 1000)
+        self.assertEqual((value("muster_store_writable"), value("muster_store_commit_errors_total")), (1, 0))
+        self.assertEqual(value("muster_http_answers_total", **{"operation": "none", "class": "4xx"}), 1)
+        self.assertEqual(value("muster_http_answers_total", **{"operation": "submitJobs", "class": "2xx"}), 1)
+        self.assertEqual(value("muster_http_answer_seconds_count", operation="submitJobs"), 1)
+        self.assertGreaterEqual(value("muster_http_connections"), 2)
+        self.assertEqual((value("muster_http_streams"), value("muster_watchers")), (1, 1))
+        operations = {dict(labels).get("operation", "none") for _, labels in series} - {"none"}
+        self.assertLessEqual(operations, set(self.operations))
 
     def test_nothing_undocumented_answers(self):
         for method, path, status in (("GET", "nothing", 404), ("GET", "jobs/1/secrets", 404), ("POST", "jobs/1:explode", 404),
@@ -296,6 +400,7 @@ class Rights(Documented):
     test_a_watch_that_cannot_go_on_is_told = test_what_was_read_must_still_be_so = None
     test_several_of_one_name_are_told_apart_before_one_is_changed = None
     test_the_trail_tells_before_and_after_of_every_kind_of_change = None
+    test_the_metrics_are_lines_of_the_format_and_tell_of_muster_itself = None
 
     def submit(self, user, **more):
         status, data = self.ask(user, "POST", "jobs", {**job("sleep 600", queue="vision/detection"), "gpus": 0, **more})
@@ -328,12 +433,12 @@ class Rights(Documented):
         finally:
             answer.close()
 
-    def ask(self, user, method, path, body=None):
+    def ask(self, user, method, path, body=None, more=None):
         link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        headers = {"Authorization": "Bearer " + self.tokens[user]} if user else {}
+        headers = {**({"Authorization": "Bearer " + self.tokens[user]} if user else {}), **(more or {})}
         link.request(method, "/api/v1/" + path, None if body is None else json.dumps(body), headers)
         answer = link.getresponse()
-        data = answer.read()
+        data = b"" if answer.status == 101 else answer.read()
         link.close()
         return answer.status, data
 
@@ -395,6 +500,58 @@ class Rights(Documented):
         for method, path, body, wanted in matrix:
             got = tuple(self.ask(user, method, path, body)[0] for user in (None, "uucp", "news", "games", "mail", "adm"))
             self.assertEqual(got, wanted, f"{method} {path}")
+
+    def test_every_call_is_made_by_those_who_may_and_refused_to_those_who_may_not(self):
+        """One row a call of the document: what is asked, by whom it is granted, and to whom it is refused."""
+        port = free_port()
+        mine = self.submit("games", name="mine", command=["sh", "-c", LISTEN.format(port)], terminal=True)
+        self.until(lambda: listens(port))
+        held = json.loads(self.ask("games", "POST", "jobs?held=1", {**job("true", name="held", queue="vision/detection"), "gpus": 0})[1])["jobs"][0]["id"]
+        node = self.daemon.call("GET", "nodes")["nodes"][0]["name"]
+        token = json.loads(self.ask("games", "POST", "tokens", {"name": "own"})[1])["id"]
+        one, no, work = f"jobs/{mine}", None, job("true", queue="vision/detection")
+        rows = {
+            "listJobs": ("jobs", no, "news", "uucp"), "submitJobs": ("jobs?dry_run=1", work, "games", "news"), "getJob": (one, no, "news", "uucp"),
+            "editJob": (one, {"priority": 55}, "games", "news"), "prioritizeJob": (one + ":priority?value=56", no, "games", "news"),
+            "scaleJob": (one + ":scale?min=1&max=1", no, "games", "news"), "checkpointJob": (one + ":checkpoint", no, "games", "news"),
+            "holdJob": (f"jobs/{held}:hold", no, "games", "news"), "releaseJob": (f"jobs/{held}:release", no, "games", "news"),
+            "explainJob": (one + "/explain", no, "news", "uucp"), "listJobEvents": (one + "/events", no, "news", "uucp"),
+            "listWorkers": (one + "/workers", no, "news", "uucp"), "listJobDecisions": (one + "/decisions", no, "news", "uucp"),
+            "listCheckpoints": (one + "/checkpoints", no, "news", "uucp"), "readLogs": (one + "/logs", no, "games", "news"),
+            "attachJob": (one + "/attach", no, "games", "mail"), "execJob": (one + "/exec?command=%5B%22true%22%5D", no, "games", "mail"),
+            "forwardPort": (one + f"/forward?port={port}", no, "games", "mail"), "planJob": ("plan", work, "games", "news"),
+            "requeueJob": (one + ":requeue", no, "games", "news"), "suspendJob": (one + ":suspend", no, "games", "news"),
+            "resumeJob": (one + ":resume", no, "games", "news"), "cancelJob": (one + ":cancel", no, "games", "news"),
+            "listNodes": ("nodes", no, "news", "uucp"), "getNode": (f"nodes/{node}", no, "news", "uucp"),
+            "cordonNode": (f"nodes/{node}:cordon", no, "adm", "mail"), "drainNode": (f"nodes/{node}:drain", no, "adm", "mail"),
+            "uncordonNode": (f"nodes/{node}:uncordon", no, "adm", "mail"), "listGpus": ("gpus", no, "news", "uucp"), "listPools": ("pools", no, "news", "uucp"),
+            "getTopology": ("topology", no, "news", "uucp"), "listQueues": ("queues", no, "news", "uucp"),
+            "applyQueues": ("queues", {"queues": [{"name": "vision/new"}]}, "mail", "games"), "getQueue": ("queues/vision", no, "news", "uucp"),
+            "putQueue": ("queues/vision/new", {"weight": 2}, "mail", "games"), "deleteQueue": ("queues/vision/new", no, "mail", "games"),
+            "listDecisions": ("decisions", no, "news", "uucp"), "getUsage": ("usage", no, "news", "uucp"), "watchEvents": ("events", no, "news", "uucp"),
+            "listAudit": ("audit", no, "mail", "games"), "listUsers": ("users", no, "adm", "mail"), "putUser": ("users/man", {"role": "viewer"}, "adm", "mail"),
+            "getUser": ("users/man", no, "adm", "mail"), "deleteUser": ("users/man", no, "adm", "mail"), "listTokens": ("tokens", no, "games", "uucp"),
+            "createToken": ("tokens", {"name": "x"}, "games", "uucp"), "getToken": (f"tokens/{token}", no, "games", "mail"),
+            "revokeToken": (f"tokens/{token}", no, "games", "mail"), "whoAmI": ("whoami", no, "uucp", no), "exportSnapshot": ("snapshot", no, "adm", "mail"),
+            "getHealth": ("health", no, no, "open"), "getReady": ("ready", no, no, "open"), "getOpenApi": ("openapi.json", no, no, "open"),
+            "getVersion": ("version", no, "uucp", no), "getMetrics": ("metrics", no, "news", "uucp"),
+        }
+        self.assertEqual(set(rows), set(self.operations), "one row for each call of the document")
+        for name, (path, body, may, may_not) in rows.items():
+            method, _, operation = self.operations[name]
+            upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+            headers = upgrade if "101" in operation["responses"] else {}
+            if may_not == "open":
+                self.assertEqual(operation["security"], [], name)
+            else:
+                self.assertEqual(self.ask(None, method, path, body, headers)[0], 401, f"nobody: {name}")
+            if may_not not in (None, "open"):
+                status, data = self.ask(may_not, method, path, body, headers)
+                self.assertIn(status, (403, 404), f"{may_not}: {name}: {data[:300]}")
+            if name == "resumeJob":
+                self.daemon.wait(mine, ("suspended",))
+            status, data = self.ask(may, method, path, body, headers)
+            self.assertIn(status, (101, 200, 201), f"{may}: {name}: {data[:300]}")
 
     def test_what_may_not_be_seen_is_not_there(self):
         hidden = json.loads(self.ask("games", "POST", "jobs", {**job("sleep 600", name="hidden", queue="vision/detection"), "gpus": 1})[1])
@@ -548,11 +705,11 @@ class Rights(Documented):
         other, _ = self.token("man")
         self.daemon.call("POST", "queues", {"queues": [{"name": "hush", "members": {"user:mail": "user"}}]})
         status, data = self.ask(other, "POST", "jobs", job("true", queue="hus"))
-        self.assertEqual(status, 404)
+        self.assertEqual((status, json.loads(data)["path"]), (422, "queue"))
         for path in ("metrics", "events?limit=1000", "queues", "whoami"):
             self.assertNotIn(b"hush", self.ask(other, "GET", path)[1], path)
         self.assertNotIn(b"hush", data)
-        self.assertEqual(self.ask(other, "POST", "jobs", job("true", queue="hush"))[0], 404)
+        self.assertEqual(self.ask(other, "POST", "jobs", job("true", queue="hush"))[0], 422)
 
 
 if __name__ == "__main__":

@@ -211,7 +211,11 @@ class People(CliCase):
         self.assertNotIn(secret, shown)
         self.assertIn(f"file {stored}", shown)
 
-        self.cli("token", "revoke", mine["id"])
+        self.assertIn("--yes", self.cli("token", "revoke", mine["id"], status=2).stderr)
+        self.assertIn("would revoke", self.cli("token", "revoke", mine["id"], "--dry-run").stdout)
+        self.assertIn("would make", self.cli("token", "create", "t", "--dry-run").stdout)
+        self.assertEqual(len(self.get("token", "list")["tokens"]), 1)
+        self.cli("token", "revoke", mine["id"], "--yes")
         self.cli("whoami", status=4, env=remote)
 
     def test_a_flag_goes_before_the_environment_and_that_before_the_file(self):
@@ -235,7 +239,11 @@ class People(CliCase):
     def test_users_and_the_audit(self):
         self.cli("user", "set", "eva", "--role", "viewer", "--group", "a", "--group", "b")
         self.assertEqual([one["groups"] for one in self.get("user", "list")["users"] if one["name"] == "eva"], [["a", "b"]])
-        self.cli("user", "remove", "eva")
+        self.assertIn("would be", self.cli("user", "set", "eva", "--role", "admin", "--dry-run").stdout)
+        self.assertIn("would have", self.cli("user", "remove", "eva", "--dry-run").stdout)
+        self.assertIn("--yes", self.cli("user", "remove", "eva", status=2).stderr)
+        self.assertEqual([one["role"] for one in self.get("user", "list")["users"] if one["name"] == "eva"], ["viewer"])
+        self.cli("user", "remove", "eva", "--yes")
         self.assertNotIn("eva", self.cli("user", "list").stdout)
         self.assertIn("eva", self.cli("audit", "--operation", "putUser").stdout)
         self.assertEqual(len(self.get("audit", "--limit", "1")["audit"]), 1)

@@ -399,7 +399,7 @@ class Calls(Hostile):
                   "putQueue": {"queues": [{"name": "vision/detection"}]}, "putUser": {"role": "viewer"}, "createToken": {"name": "x"}}
         for method, path, operation, parameters in self.operations():
             name, role = operation["operationId"], operation["x-role"]
-            if name in ("listTokens", "createToken", "revokeToken"):
+            if name in ("listTokens", "getToken", "createToken", "revokeToken"):
                 role = "viewer"  # one's own
             if name == "watchEvents":
                 parameters = []
