@@ -123,7 +123,7 @@ class Documented(Case):
         value = json.loads(data) if kind.endswith("json") else data
         if schema:
             jsonschema.Draft202012Validator({**schema, "components": self.document["components"]}).validate(value)
-        for header in said.get("headers", {}):
+        for header in said.get("headers", {}) if "dry_run" not in path else ():
             self.assertIsNotNone(answer.headers.get(header), f"{name} has no header {header}")
         (self.called if answer.status < 400 else self.refused).add(name)
         return value

@@ -208,9 +208,9 @@ class Mistakes(Changes):
         said = self.wrong("POST", "jobs", job("true", queue="opne"), "queue")
         self.assertIn("did you mean open?", said["hint"])
         self.wrong("POST", "plan", job("true", queue="nowhere"), "queue")
-        self.wrong("POST", "jobs", {"jobs": [job("true", name="a", queue="open"), job("true", name="b", queue="nowhere", kind="tune"),
+        self.wrong("POST", "jobs", {"jobs": [job("true", name="a", queue="open"), {"name": "b", "queue": "nowhere", "kind": "build", "template": "rstudio"},
                                              job("true", name="c", queue="open", after=["nothing:ok"])]},
-                   "jobs[1].kind", "jobs[1].queue", "jobs[2].after")
+                   "jobs[1].template", "jobs[1].queue", "jobs[2].after")
 
     def test_a_queue_is_put_by_its_own_keys(self):
         said = self.wrong("PUT", "queues/open", {"wieght": 2, "command": ["x"]}, "wieght", "command")
