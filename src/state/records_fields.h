@@ -43,16 +43,21 @@ void Fields(V& v, ArrayRecord& a) {
 }
 template <typename V>
 void Fields(V& v, NodeRecord& n) {
-  v("node", n.node)("up", n.up)("why", n.why);
+  v("node", n.node)("up", n.up)("why", n.why)("joined_ms", n.joined_ms)("revision", n.revision);
+}
+template <typename V>
+void Fields(V& v, QueueRecord& q) {
+  v("created_ms", q.created_ms)("revision", q.revision);
 }
 template <typename V>
 void Fields(V& v, UserRecord& u) {
-  v("name", u.name)("role", u.role)("groups", u.groups)("set_ms", u.set_ms);
+  v("name", u.name)("role", u.role)("groups", u.groups)("set_ms", u.set_ms)(
+      "created_ms", u.created_ms)("revision", u.revision);
 }
 template <typename V>
 void Fields(V& v, TokenRecord& t) {
   v("id", t.id)("name", t.name)("user", t.user)("hash", t.hash)("created_ms", t.created_ms)(
-      "expires_ms", t.expires_ms)("role", t.role)("by", t.by);
+      "expires_ms", t.expires_ms)("role", t.role)("by", t.by)("revision", t.revision);
 }
 
 }  // namespace muster::state
