@@ -225,7 +225,7 @@ class Mistakes(Changes):
         self.daemon.wait(one, ("running",))
         _, said = self.send("PUT", "queues/open", {"quota": {"gpus": 3}, "limit": {"gpus": 4}})
         shown = self.daemon.call("GET", "queues/open")
-        self.assertEqual((said["gpu_quota"], said["gpu_limit"], said["gpus_held"]), (3, 4, 1))
+        self.assertEqual([said["status"][key] for key in ("gpu_quota", "gpu_limit", "gpus_held")], [3, 4, 1])
         self.assertEqual(said, shown)
         _, said = self.send("PUT", "queues/fresh", {"quota": {"gpus": 1}})
         self.assertEqual(said, self.daemon.call("GET", "queues/fresh"))
