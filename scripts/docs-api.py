@@ -38,7 +38,10 @@ with 410: list again, then watch.
 is skipped or repeated. `fields=id,status.phase` leaves out the rest.
 
 **Filter and sort.** `filter=phase=running,gpus>=4,labels.team=vision`: conditions with commas between, all of which must hold,
-with `=`, `!=`, `>=`, `<=`, `>`, `<` and `~` (contains). `sort=-priority`: a minus sign for the largest first.
+with `=`, `!=`, `>=`, `<=`, `>`, `<` and `~` (contains). `sort=-priority`: a minus sign for the largest first. Of keys inside
+`status` and `spec` the last word is enough. Lists of what happened (events, decisions, checkpoints, the audit) stand by their
+number and take no other `sort`; with a `filter` a page of them looks at so many records and no more, so it may be empty and
+have a `next`.
 
 **`dry_run=1`** checks everything, the right to do it included, and changes nothing.
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "api/record_list.h"
 #include "base/units.h"
 #include "control/usage.h"
 #include "control/views.h"
@@ -16,16 +17,12 @@ using model::TextNode;
 
 namespace {
 
-constexpr std::int64_t kDefaultLimit = 200;
 constexpr std::size_t kRowsAtOnce = 200;
-constexpr std::size_t kDecisionsLooked = 10'000;  // records, most of which are none
 
 }  // namespace
 
 void ListNodes(Desk& desk, const Call& call) {
-  desk.Read(call, [](Controller& control, const Access&) -> Result<Answer> {
-    return control::NodesView(control);
-  });
+  desk.List(call, [](Controller& control, const Access&) { return control::NodesView(control); });
 }
 
 void GetNode(Desk& desk, const Call& call) {
@@ -71,16 +68,10 @@ void MarkNode(Desk& desk, const Call& call) {
   });
 }
 
-void ListGpus(Desk& desk, const Call& call) {
-  desk.Read(call, [](Controller& control, const Access& access) -> Result<Answer> {
-    return control::GpusView(control, access);
-  });
-}
+void ListGpus(Desk& desk, const Call& call) { desk.List(call, control::GpusView); }
 
 void ListPools(Desk& desk, const Call& call) {
-  desk.Read(call, [](Controller& control, const Access&) -> Result<Answer> {
-    return control::PoolsView(control);
-  });
+  desk.List(call, [](Controller& control, const Access&) { return control::PoolsView(control); });
 }
 
 void GetTopology(Desk& desk, const Call& call) {
@@ -89,40 +80,18 @@ void GetTopology(Desk& desk, const Call& call) {
   });
 }
 
-void ListQueues(Desk& desk, const Call& call) {
-  desk.Read(call, [](Controller& control, const Access& access) -> Result<Answer> {
-    return control::QueuesView(control, access);
-  });
-}
+void ListQueues(Desk& desk, const Call& call) { desk.List(call, control::QueuesView); }
 
 void ListDecisions(Desk& desk, const Call& call) {
-  desk.Read(call, [call](Controller& control, const Access& access) -> Result<Answer> {
-    const auto limit = static_cast<std::size_t>(call.Number("limit", kDefaultLimit));
-    const auto before = static_cast<std::uint64_t>(
-        call.Number("before", static_cast<std::int64_t>(control.state().revision()) + 1));
-    state::RecordQuery query;
-    query.after = before > kDecisionsLooked ? before - kDecisionsLooked - 1 : 0;
-    query.limit = kDecisionsLooked;
-    DocNode list = ListNode();
-    auto read = control.store().Read(query, [&](const state::Record& record) -> Result<void> {
-      if (record.revision >= before || record.job == 0) return {};
-      const auto* job = control.state().Find(record.job);
-      const bool seen =
-          job == nullptr ? access.IsAdmin() : access.Sees(job->user, job->spec->queue);
-      if (!seen) return {};
-      auto body = model::DecodeEvent(record.body);
-      if (!body) return tl::unexpected(body.error());
-      if (auto node = control::DecisionView(record, *body)) {
-        list.children.push_back(std::move(*node));
-      }
-      return {};
-    });
-    if (!read) return tl::unexpected(read.error());
-    std::reverse(list.children.begin(), list.children.end());
-    if (list.children.size() > limit) list.children.resize(limit);
-    DocNode node = MapNode();
-    Put(node, "decisions", std::move(list));
-    return node;
+  ListRecords(desk, call, [](Controller& control, const Access& access) {
+    return RecordsOf{
+        0, [&control, access](const auto& record, const auto& body) -> std::optional<DocNode> {
+          const auto* job = control.state().Find(record.job);
+          const bool seen =
+              job == nullptr ? access.IsAdmin() : access.Sees(job->user, job->spec->queue);
+          if (record.job == 0 || !seen) return std::nullopt;
+          return control::DecisionView(record, body);
+        }};
   });
 }
 
@@ -130,6 +99,7 @@ namespace {
 
 struct Summing {
   Call call;
+  Selection selection;
   control::Usage usage;
   model::JobNumber before = 0;  // what history has from here on is still to be added
 };
@@ -148,7 +118,12 @@ void AddHistory(Desk& desk, const std::shared_ptr<Summing>& sum, Controller& con
     if (auto job = state::DecodeJobRecord(row.body)) sum->usage.Add(*job, control.NowMs());
   }
   if (sum->call.exchange->gone()) return;
-  if (rows->size() < kRowsAtOnce) return ReplyNode(*sum->call.exchange, sum->usage.View(), 200);
+  if (rows->size() < kRowsAtOnce) {
+    auto page = sum->selection.Page(sum->usage.View(), control.state().revision());
+    if (!page) return ReplyError(*sum->call.exchange, page.error());
+    Put(*page, "by", TextNode(sum->usage.by()));
+    return ReplyNode(*sum->call.exchange, *page, 200);
+  }
   desk.service().Read([&desk, sum](Controller& next) { AddHistory(desk, sum, next); });
 }
 
@@ -161,12 +136,15 @@ void GetUsage(Desk& desk, const Call& call) {
     return ReplyError(*call.exchange, {ErrorCode::kUsage, "parameter \"since\" is no time span",
                                        "write it like 24h or 7d", "since"});
   }
+  auto selection = SelectionOf(call);
+  if (!selection) return ReplyError(*call.exchange, selection.error());
   desk.Begin(call,
-             [&desk, call, back_ms](Controller& control, const Access& access) -> Result<void> {
+             [&desk, call, back_ms, selection = std::move(*selection)](
+                 Controller& control, const Access& access) -> Result<void> {
                const auto by = call.Text("by").empty() ? "user" : call.Text("by");
                const auto now_ms = control.NowMs();
-               auto sum = std::make_shared<Summing>(
-                   Summing{call, control::Usage(access, by, back_ms ? now_ms - *back_ms : 0)});
+               auto sum = std::make_shared<Summing>(Summing{
+                   call, selection, control::Usage(access, by, back_ms ? now_ms - *back_ms : 0)});
                for (const auto& [id, job] : control.state().jobs()) sum->usage.Add(job, now_ms);
                AddHistory(desk, sum, control);
                return {};

@@ -26,6 +26,14 @@ void Record(Controller& control, const Call& call, const Trace& trace) {
 
 }  // namespace
 
+Result<Selection> SelectionOf(const Call& call) {
+  Selection::Wish wish{call.Text("filter"), call.Text("sort"), call.Text("cursor"),
+                       call.Text("fields")};
+  wish.limit =
+      static_cast<std::size_t>(call.Number("limit", static_cast<std::int64_t>(wish.limit)));
+  return Selection::Make(call.operation(), std::move(wish));
+}
+
 Result<Access> Admit(Controller& control, const Call& call) {
   if (auto known = CheckToken(control, call); !known) return tl::unexpected(known.error());
   Access access(control.state(), control.members(), call.caller);
@@ -69,6 +77,20 @@ void Desk::Read(const Call& call, Reading read) {
     if (!answer) return ReplyError(*call.exchange, answer.error());
     ReplyNode(*call.exchange, answer->node, 200, std::move(answer->headers));
   });
+}
+
+void Desk::List(const Call& call, Listing list) {
+  auto selection = SelectionOf(call);
+  if (!selection) return ReplyError(*call.exchange, selection.error());
+  Read(call,
+       [selection = std::move(*selection), list = std::move(list)](
+           Controller& control, const Access& access) -> Result<Answer> {
+         auto items = list(control, access);
+         if (!items) return tl::unexpected(items.error());
+         auto page = selection.Page(std::move(*items), control.state().revision());
+         if (!page) return tl::unexpected(page.error());
+         return std::move(*page);
+       });
 }
 
 void Desk::Begin(const Call& call, std::function<Result<void>(Controller&, const Access&)> begin) {
@@ -128,7 +150,7 @@ void CarryOut(Controller& control, const Call& call, int status, const std::stri
 
 void Desk::Change(const Call& call, int status, Changing change) {
   auto outcome = std::make_shared<Outcome>();
-  const auto digest = KeyOf(call).empty() ? "" : DigestOf(call);
+  const auto digest = KeyOf(call).empty() ? "" : call.digest.empty() ? DigestOf(call) : call.digest;
   service_.Change(
       [call, status, digest, outcome, change = std::move(change)](Controller& control) {
         outcome->control = &control;

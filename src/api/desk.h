@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "api/requests.h"
+#include "api/selection.h"
 #include "control/service.h"
 #include "net/http_server.h"
 
@@ -66,6 +67,9 @@ class Desk {
       : service_(service), version_(std::move(version)) {}
 
   void Read(const Call& call, Reading read);
+  // A list: all that the caller may see, of which the call selects a page.
+  using Listing = std::function<Result<std::vector<DocNode>>(Controller&, const Access&)>;
+  void List(const Call& call, Listing list);
   void Change(const Call& call, int status, Changing change);
   // Reads what a stream needs and begins it; whatever goes wrong before that is answered.
   void Begin(const Call& call, std::function<Result<void>(Controller&, const Access&)> begin);
@@ -104,6 +108,9 @@ class Desk {
   std::vector<Open> open_;  // on the controller's thread
   bool judging_ = false;
 };
+
+// What a list call asks for, by the document's keys.
+Result<Selection> SelectionOf(const Call& call);
 
 // The caller's rights, where they are enough for this operation anywhere at all.
 Result<Access> Admit(Controller& control, const Call& call);

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "api/listing.h"
+#include "api/record_list.h"
 #include "api/tokens.h"
 #include "control/view_parts.h"
 #include "control/views.h"
@@ -27,33 +28,11 @@ using state::JobRecord;
 
 namespace {
 
-constexpr std::int64_t kDefaultLimit = 200;
-
 tl::unexpected<Error> IsArray(const state::ArrayRecord& array) {
   const auto& spec = *array.spec;
   return Fail(
       ErrorCode::kInvalid, "job " + std::to_string(array.id) + " is an array",
       "name one of its tasks: " + spec.name + "[" + std::to_string(spec.array->first) + "]");
-}
-
-// The latest records about a job that `view` turns into something, newest first.
-template <typename View>
-Result<DocNode> Latest(Controller& control, JobNumber job, std::size_t limit, const View& view) {
-  state::RecordQuery query;
-  query.job = job;
-  query.latest = true;
-  query.limit = limit * 20;  // most are of other kinds
-  DocNode list = ListNode();
-  auto read = control.store().Read(query, [&](const state::Record& record) -> Result<void> {
-    auto body = model::DecodeEvent(record.body);
-    if (!body) return tl::unexpected(body.error());
-    if (auto node = view(record, *body)) list.children.push_back(std::move(*node));
-    return {};
-  });
-  if (!read) return tl::unexpected(read.error());
-  std::reverse(list.children.begin(), list.children.end());
-  if (list.children.size() > limit) list.children.resize(limit);
-  return list;
 }
 
 }  // namespace
@@ -129,67 +108,40 @@ void ExplainJob(Desk& desk, const Call& call) {
 }
 
 void ListWorkers(Desk& desk, const Call& call) {
-  desk.Read(call, [call](Controller& control, const Access& access) -> Result<Answer> {
-    auto job = RecordOf(control, access, call.Path("job"));
-    if (!job) return tl::unexpected(job.error());
-    DocNode node = MapNode();
-    Put(node, "workers", control::WorkersView(control, access, *job));
-    return node;
-  });
+  desk.List(call,
+            [call](Controller& control, const Access& access) -> Result<std::vector<DocNode>> {
+              auto job = RecordOf(control, access, call.Path("job"));
+              if (!job) return tl::unexpected(job.error());
+              return control::WorkersView(control, access, *job).children;
+            });
 }
 
-void ListJobEvents(Desk& desk, const Call& call) {
-  desk.Read(call, [call](Controller& control, const Access& access) -> Result<Answer> {
-    auto id = control.Resolve(call.Path("job"), SearchOf(access));
-    if (!id) return tl::unexpected(id.error());
-    if (control.state().FindArray(*id) == nullptr) {
-      auto job = RecordOf(control, access, std::to_string(*id));
-      if (!job) return tl::unexpected(job.error());
-    }
-    state::RecordQuery query;
-    query.job = *id;
-    query.after = static_cast<std::uint64_t>(call.Number("since", 0));
-    query.limit = static_cast<std::size_t>(call.Number("limit", kDefaultLimit));
-    query.latest = call.Text("since").empty();
-    DocNode list = ListNode();
-    auto read = control.store().Read(query, [&](const state::Record& record) -> Result<void> {
-      auto body = model::DecodeEvent(record.body);
-      if (!body) return tl::unexpected(body.error());
-      list.children.push_back(control::RecordView(record, *body));
-      return {};
-    });
-    if (!read) return tl::unexpected(read.error());
-    DocNode node = MapNode();
-    Put(node, "events", std::move(list));
-    Put(node, "revision", NumberNode(static_cast<std::int64_t>(control.state().revision())));
-    return node;
-  });
+namespace {
+
+// What happened to the job or the array, as `view` shows it.
+void ListRecords(Desk& desk, const Call& call, const RecordView& view) {
+  ListRecords(desk, call,
+              [call, view](Controller& control, const Access& access) -> Result<RecordsOf> {
+                auto id = control.Resolve(call.Path("job"), SearchOf(access));
+                if (!id) return tl::unexpected(id.error());
+                if (control.state().FindArray(*id) == nullptr) {
+                  auto job = RecordOf(control, access, std::to_string(*id));
+                  if (!job) return tl::unexpected(job.error());
+                }
+                return RecordsOf{*id, view};
+              });
 }
+
+}  // namespace
+
+void ListJobEvents(Desk& desk, const Call& call) { ListRecords(desk, call, control::RecordView); }
 
 void ListJobDecisions(Desk& desk, const Call& call) {
-  desk.Read(call, [call](Controller& control, const Access& access) -> Result<Answer> {
-    auto job = RecordOf(control, access, call.Path("job"));
-    if (!job) return tl::unexpected(job.error());
-    const auto limit = static_cast<std::size_t>(call.Number("limit", kDefaultLimit));
-    auto list = Latest(control, job->id, limit, control::DecisionView);
-    if (!list) return tl::unexpected(list.error());
-    DocNode node = MapNode();
-    Put(node, "decisions", std::move(*list));
-    return node;
-  });
+  ListRecords(desk, call, control::DecisionView);
 }
 
 void ListCheckpoints(Desk& desk, const Call& call) {
-  desk.Read(call, [call](Controller& control, const Access& access) -> Result<Answer> {
-    auto job = RecordOf(control, access, call.Path("job"));
-    if (!job) return tl::unexpected(job.error());
-    const auto limit = static_cast<std::size_t>(call.Number("limit", kDefaultLimit));
-    auto list = Latest(control, job->id, limit, control::CheckpointView);
-    if (!list) return tl::unexpected(list.error());
-    DocNode node = MapNode();
-    Put(node, "checkpoints", std::move(*list));
-    return node;
-  });
+  ListRecords(desk, call, control::CheckpointView);
 }
 
 }  // namespace muster::api

@@ -1,5 +1,7 @@
 #include "api/people.h"
 
+#include <algorithm>
+
 #include "base/units.h"
 #include "control/view_parts.h"
 #include "model/fields.h"
@@ -16,27 +18,38 @@ using model::TextNode;
 
 namespace {
 
-constexpr std::int64_t kDefaultLimit = 200;
-constexpr std::size_t kMostRows = 5'000;  // of the trail, looked at for one page
+constexpr std::size_t kLeastRows = 50;  // of the trail, read at once
+constexpr std::size_t kRowsAtOnce = 1'000;
+constexpr std::size_t kMostRows = 5'000;  // looked at for one page
 
 }  // namespace
 
-DocNode TokenNode(const state::TokenRecord& token) {
-  DocNode node = MapNode();
-  Put(node, "id", TextNode(token.id));
-  Put(node, "name", TextNode(token.name));
-  Put(node, "user", TextNode(token.user));
-  if (!token.role.empty()) Put(node, "role", TextNode(token.role));
-  Put(node, "created_at", TimeNode(token.created_ms));
-  if (token.expires_ms != 0) Put(node, "expires_at", TimeNode(token.expires_ms));
+DocNode TokenNode(const state::TokenRecord& token, std::int64_t now_ms) {
+  const bool over = token.expires_ms != 0 && token.expires_ms <= now_ms;
+  DocNode node = control::ObjectNode(token.id, token.name), spec = MapNode(), status = MapNode();
+  Put(spec, "user", TextNode(token.user));
+  if (!token.role.empty()) Put(spec, "role", TextNode(token.role));
+  if (token.expires_ms != 0) Put(spec, "expires_at", TimeNode(token.expires_ms));
+  Put(status, "phase", TextNode(over ? "expired" : "valid"));
+  Put(node, "spec", std::move(spec));
+  Put(node, "status", std::move(status));
+  control::PutAge(node, token.created_ms, token.revision);
   return node;
 }
 
-DocNode UserNode(const state::UserRecord& user) {
-  DocNode node = MapNode();
-  Put(node, "name", TextNode(user.name));
-  Put(node, "role", TextNode(user.role));
-  Put(node, "groups", model::TextListNode(user.groups));
+DocNode SpecOf(const state::UserRecord& user) {
+  DocNode spec = MapNode();
+  Put(spec, "role", TextNode(user.role));
+  Put(spec, "groups", model::TextListNode(user.groups));
+  return spec;
+}
+
+DocNode UserNode(const state::UserRecord& user, std::int64_t tokens) {
+  DocNode node = control::ObjectNode(user.name, user.name), status = MapNode();
+  Put(status, "tokens", NumberNode(tokens));
+  Put(node, "spec", SpecOf(user));
+  Put(node, "status", std::move(status));
+  control::PutAge(node, user.created_ms, user.revision);
   return node;
 }
 
@@ -47,7 +60,11 @@ void GetUser(Desk& desk, const Call& call) {
       return Fail(ErrorCode::kNotFound, "user " + call.Path("user") + " has no role of its own",
                   "`muster user list` shows who has");
     }
-    return Answer(UserNode(found->second), TagOf(found->second.revision));
+    const auto& tokens = control.state().tokens();
+    const auto count = std::count_if(tokens.begin(), tokens.end(), [&](const auto& one) {
+      return one.second.user == found->first;
+    });
+    return Answer(UserNode(found->second, count), TagOf(found->second.revision));
   });
 }
 
@@ -67,32 +84,30 @@ void GetToken(Desk& desk, const Call& call) {
   desk.Read(call, [call](Controller& control, const Access& access) -> Result<Answer> {
     const auto* token = TokenOf(control, access, call.Path("token"));
     if (token == nullptr) return NoToken(call.Path("token"));
-    return Answer(TokenNode(*token), TagOf(token->revision));
+    return Answer(TokenNode(*token, control.NowMs()), TagOf(token->revision));
   });
 }
 
 void ListUsers(Desk& desk, const Call& call) {
-  desk.Read(call, [](Controller& control, const Access&) -> Result<Answer> {
-    DocNode list = ListNode();
+  desk.List(call, [](Controller& control, const Access&) {
+    std::map<std::string, std::int64_t> tokens;
+    for (const auto& [id, token] : control.state().tokens()) ++tokens[token.user];
+    std::vector<DocNode> list;
     for (const auto& [name, user] : control.state().users()) {
-      list.children.push_back(UserNode(user));
+      list.push_back(UserNode(user, tokens[name]));
     }
-    DocNode node = MapNode();
-    Put(node, "users", std::move(list));
-    return node;
+    return list;
   });
 }
 
 void ListTokens(Desk& desk, const Call& call) {
-  desk.Read(call, [](Controller& control, const Access& access) -> Result<Answer> {
-    DocNode list = ListNode();
+  desk.List(call, [](Controller& control, const Access& access) {
+    std::vector<DocNode> list;
     for (const auto& [id, token] : control.state().tokens()) {
       if (!access.IsAdmin() && token.user != access.caller().user) continue;
-      list.children.push_back(TokenNode(token));
+      list.push_back(TokenNode(token, control.NowMs()));
     }
-    DocNode node = MapNode();
-    Put(node, "tokens", std::move(list));
-    return node;
+    return list;
   });
 }
 
@@ -112,64 +127,83 @@ void WhoAmI(Desk& desk, const Call& call) {
   });
 }
 
+namespace {
+
+DocNode AuditNode(const state::AuditRow& row) {
+  DocNode node = MapNode();
+  Put(node, "id", NumberNode(static_cast<std::int64_t>(row.id)));
+  Put(node, "at", TimeNode(row.at_ms));
+  Put(node, "user", TextNode(row.who));
+  Put(node, "from", TextNode(row.from));
+  Put(node, "operation", TextNode(row.what));
+  Put(node, "object", TextNode(row.object));
+  if (!row.queue.empty()) Put(node, "queue", TextNode(row.queue));
+  for (const auto& [key, text] : {std::pair("before", &row.before), {"after", &row.after}}) {
+    model::Problems problems;
+    auto documents = model::ParseDocuments(*text, problems);
+    if (!documents.empty()) Put(node, key, std::move(documents[0]));
+  }
+  return node;
+}
+
+// Rows of queues that the caller does not administer are passed over.
+bool MayRead(const Access& access, const state::AuditRow& row) {
+  return access.IsAdmin() || row.who == access.caller().user ||
+         (!row.queue.empty() && access.On(row.queue) >= control::Role::kQueueAdmin);
+}
+
+Result<Answer> AuditPage(Controller& control, const Access& access, const Selection& selection,
+                         state::AuditQuery query) {
+  query.limit = std::clamp(selection.limit() + 1, kLeastRows, kRowsAtOnce);
+  std::vector<DocNode> list;
+  std::uint64_t next = 0;
+  for (std::size_t looked = 0; next == 0; looked += query.limit) {
+    if (looked >= kMostRows) {
+      next = query.before;
+      break;
+    }
+    auto rows = control.store().Audit(query);
+    if (!rows) return tl::unexpected(rows.error());
+    for (const auto& row : *rows) {
+      if (MayRead(access, row)) {
+        auto item = AuditNode(row);
+        const bool wanted = selection.Holds(item);
+        if (wanted && list.size() == selection.limit()) {
+          next = query.before;
+          break;
+        }
+        if (wanted) list.push_back(selection.Shown(std::move(item)));
+      }
+      query.before = row.id;
+    }
+    if (rows->size() < query.limit) break;
+  }
+  return selection.Answer(std::move(list), next == 0 ? "" : std::to_string(next),
+                          control.state().revision());
+}
+
+}  // namespace
+
 void ListAudit(Desk& desk, const Call& call) {
   const auto back_ms = ParseDurationMs(call.Text("since"));
   if (!call.Text("since").empty() && !back_ms) {
     return ReplyError(*call.exchange, {ErrorCode::kUsage, "parameter \"since\" is no time span",
                                        "write it like 24h or 7d", "since"});
   }
-  const auto cursor = model::ParseWhole(call.Text("cursor"));
-  if (!call.Text("cursor").empty() && !cursor) {
-    return ReplyError(*call.exchange, {ErrorCode::kUsage, "this is no cursor of this list",
-                                       "take `next` of the page before", "cursor"});
-  }
-  desk.Read(
-      call, [call, back_ms, cursor](Controller& control, const Access& access) -> Result<Answer> {
-        const auto limit = static_cast<std::size_t>(call.Number("limit", kDefaultLimit));
-        state::AuditQuery query;
-        query.who = call.Text("user");
-        query.object = call.Text("object");
-        query.what = call.Text("operation");
-        query.since_ms = back_ms ? control.NowMs() - *back_ms : 0;
-        query.before = static_cast<std::uint64_t>(cursor.value_or(0));
-        query.limit = limit;
-        DocNode list = ListNode();
-        bool more = true;
-        // Rows of queues that the caller does not administer are passed over.
-        for (std::size_t looked = 0; more && list.children.size() < limit && looked < kMostRows;) {
-          auto rows = control.store().Audit(query);
-          if (!rows) return tl::unexpected(rows.error());
-          more = rows->size() == limit;
-          looked += rows->size();
-          for (const auto& row : *rows) {
-            query.before = row.id;
-            const bool readable =
-                access.IsAdmin() || row.who == access.caller().user ||
-                (!row.queue.empty() && access.On(row.queue) >= control::Role::kQueueAdmin);
-            if (!readable) continue;
-            DocNode node = MapNode();
-            Put(node, "id", NumberNode(static_cast<std::int64_t>(row.id)));
-            Put(node, "at", TimeNode(row.at_ms));
-            Put(node, "user", TextNode(row.who));
-            Put(node, "from", TextNode(row.from));
-            Put(node, "operation", TextNode(row.what));
-            Put(node, "object", TextNode(row.object));
-            if (!row.queue.empty()) Put(node, "queue", TextNode(row.queue));
-            for (const auto& [key, text] :
-                 {std::pair("before", &row.before), {"after", &row.after}}) {
-              model::Problems problems;
-              auto documents = model::ParseDocuments(*text, problems);
-              if (!documents.empty()) Put(node, key, std::move(documents[0]));
-            }
-            list.children.push_back(std::move(node));
-            if (list.children.size() == limit) break;
-          }
-        }
-        DocNode node = MapNode();
-        Put(node, "audit", std::move(list));
-        if (more) Put(node, "next", TextNode(std::to_string(query.before)));
-        return node;
-      });
+  auto selection = SelectionOf(call);
+  if (!selection) return ReplyError(*call.exchange, selection.error());
+  const auto cursor = selection->NumberInCursor();
+  if (!cursor) return ReplyError(*call.exchange, cursor.error());
+  desk.Read(call, [call, back_ms, cursor = *cursor, selection = std::move(*selection)](
+                      Controller& control, const Access& access) {
+    state::AuditQuery query;
+    query.who = call.Text("user");
+    query.object = call.Text("object");
+    query.what = call.Text("operation");
+    query.since_ms = back_ms ? control.NowMs() - *back_ms : 0;
+    query.before = cursor.value_or(0);
+    return AuditPage(control, access, selection, std::move(query));
+  });
 }
 
 }  // namespace muster::api

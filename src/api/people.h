@@ -19,8 +19,8 @@ void RevokeToken(Desk& desk, const Call& call);
 void WhoAmI(Desk& desk, const Call& call);
 void ListAudit(Desk& desk, const Call& call);
 
-DocNode TokenNode(const state::TokenRecord& token);
-DocNode UserNode(const state::UserRecord& user);
+DocNode TokenNode(const state::TokenRecord& token, std::int64_t now_ms);
+DocNode SpecOf(const state::UserRecord& user);
 // The token, when it is the caller's or the caller is an admin; else null.
 const state::TokenRecord* TokenOf(Controller& control, const Access& access, const std::string& id);
 tl::unexpected<Error> NoToken(const std::string& id);

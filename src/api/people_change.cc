@@ -119,7 +119,7 @@ Result<TokenWish> DecodeToken(const Call& call) {
 std::string UserText(Controller& control, const std::string& name) {
   const auto found = control.state().users().find(name);
   if (found == control.state().users().end()) return "";
-  DocNode node = UserNode(found->second);
+  DocNode node = SpecOf(found->second);
   std::vector<std::string> tokens;
   for (const auto& [id, token] : control.state().tokens()) {
     if (token.user == name) tokens.push_back(id);
@@ -219,15 +219,16 @@ void CreateToken(Desk& desk, const Call& call) {
                   return tl::unexpected(done.error());
                 }
                 if (call.dry_run()) {
-                  DocNode node = MapNode();
+                  DocNode node = MapNode(), spec = MapNode();
                   Put(node, "name", TextNode(made->name));
-                  Put(node, "user", TextNode(made->user));
-                  if (!made->role.empty()) Put(node, "role", TextNode(made->role));
-                  if (made->expires_ms != 0) Put(node, "expires_at", TimeNode(made->expires_ms));
+                  Put(spec, "user", TextNode(made->user));
+                  if (!made->role.empty()) Put(spec, "role", TextNode(made->role));
+                  if (made->expires_ms != 0) Put(spec, "expires_at", TimeNode(made->expires_ms));
+                  Put(node, "spec", std::move(spec));
                   Put(node, "dry_run", model::BoolNode(true));
                   return Changed{std::move(node), {}};
                 }
-                DocNode node = TokenNode(control.state().tokens().at(made->id));
+                DocNode node = TokenNode(control.state().tokens().at(made->id), control.NowMs());
                 auto after = model::WriteJson(node);
                 Put(node, "secret", TextNode(token.Text()));
                 Changed changed{std::move(node), {{"token " + made->id, "", "", std::move(after)}}};
@@ -252,7 +253,7 @@ void RevokeToken(Desk& desk, const Call& call) {
     if (auto same = CheckMatch(call, TagOf(token->revision)); !same) {
       return tl::unexpected(same.error());
     }
-    auto before = model::WriteJson(TokenNode(*token));
+    auto before = model::WriteJson(TokenNode(*token, control.NowMs()));
     auto done = control.RevokeToken(id, {access.caller().user, call.dry_run()});
     if (!done) return tl::unexpected(done.error());
     return Acted(call, id, {"token " + id, "", std::move(before), ""});

@@ -106,6 +106,7 @@ Result<model::Queue> DecodeOneQueue(const std::string& body, const std::string& 
 // Without what only the scheduler knows: of a queue that is not as it would be.
 DocNode BareView(const model::Queue& queue) {
   DocNode node = MapNode();
+  Put(node, "id", TextNode(queue.name));
   Put(node, "name", TextNode(queue.name));
   Put(node, "spec", std::move(model::QueuesToNode({queue}).children[0]));
   Put(node, "dry_run", model::BoolNode(true));

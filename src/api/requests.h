@@ -25,7 +25,8 @@ struct Call {
   std::shared_ptr<net::Exchange> exchange;
   Match match;
   control::Caller caller;
-  std::string token;  // the id of the one it showed; empty: known by the socket
+  std::string token;   // the id of the one it showed; empty: known by the socket
+  std::string digest;  // DigestOf(), where that is known already
 
   const Operation& operation() const { return *match.operation; }
   const std::string& Path(const std::string& name) const { return match.path.at(name); }

@@ -45,9 +45,30 @@ tl::unexpected<Error> Wrong(const Parameter& parameter, const std::string& why) 
   return tl::unexpected(std::move(error));
 }
 
+Result<void> CheckWord(const Parameter& parameter, std::string_view value) {
+  const auto& allowed = parameter.allowed;
+  if (allowed.empty() || std::find(allowed.begin(), allowed.end(), value) != allowed.end()) {
+    return {};
+  }
+  std::string list;
+  for (const auto& word : allowed) {
+    if (!list.empty()) list += ", ";
+    list += word;
+  }
+  return Wrong(parameter, "is one of: " + list);
+}
+
 Result<void> CheckValue(const Parameter& parameter, const std::string& value) {
   if (value.size() > parameter.longest) {
     return Wrong(parameter, "has more than " + std::to_string(parameter.longest) + " bytes");
+  }
+  if (parameter.type == Parameter::Type::kWords) {
+    for (std::string_view rest = value; !rest.empty();) {
+      const auto comma = std::min(rest.find(','), rest.size());
+      if (auto sound = CheckWord(parameter, rest.substr(0, comma)); !sound) return sound;
+      rest.remove_prefix(std::min(comma + 1, rest.size()));
+    }
+    return {};
   }
   if (parameter.type == Parameter::Type::kFlag) {
     const bool known = value == "1" || value == "0" || value == "true" || value == "false";
@@ -65,16 +86,7 @@ Result<void> CheckValue(const Parameter& parameter, const std::string& value) {
                                               : ", at most " + std::to_string(parameter.maximum)));
     }
   }
-  const auto& allowed = parameter.allowed;
-  if (!allowed.empty() && std::find(allowed.begin(), allowed.end(), value) == allowed.end()) {
-    std::string list;
-    for (const auto& word : allowed) {
-      if (!list.empty()) list += ", ";
-      list += word;
-    }
-    return Wrong(parameter, "is one of: " + list);
-  }
-  return {};
+  return CheckWord(parameter, value);
 }
 
 // YAML leaves the quotes of most texts away; JSON does not.
@@ -161,12 +173,14 @@ Result<Parameter> Router::ReadParameter(const DocNode& node) const {
                                   : Parameter::In::kQuery;
   parameter.type = type == "integer"   ? Parameter::Type::kWhole
                    : type == "boolean" ? Parameter::Type::kFlag
+                   : type == "array"   ? Parameter::Type::kWords
                                        : Parameter::Type::kText;
   parameter.required = TextOf(*found, "required") == "true";
   parameter.minimum = NumberOf(*schema, "minimum", INT64_MIN);
   parameter.maximum = NumberOf(*schema, "maximum", INT64_MAX);
   parameter.longest = static_cast<std::size_t>(NumberOf(*schema, "maxLength", 4096));
-  if (const auto* words = schema->Find("enum")) {
+  if (type == "array") schema = Follow(schema->Find("items"));
+  if (const auto* words = schema == nullptr ? nullptr : schema->Find("enum")) {
     for (const auto& word : words->children) parameter.allowed.push_back(word.text);
   }
   return parameter;
@@ -199,7 +213,59 @@ Result<Operation> Router::ReadOperation(const std::string& path, const DocNode& 
       operation.parameters.push_back(std::move(*parameter));
     }
   }
+  if (auto read = ReadList(node, operation); !read) return tl::unexpected(read.error());
   return operation;
+}
+
+// What takes a filter answers with a list; what its items look like says which keys there are.
+Result<void> Router::ReadList(const DocNode& node, Operation& operation) const {
+  const auto& parameters = operation.parameters;
+  if (std::none_of(parameters.begin(), parameters.end(),
+                   [](const auto& one) { return one.name == "filter"; })) {
+    return {};
+  }
+  const DocNode* at = &node;
+  for (const char* word : {"responses", "200", "content", "application/json", "schema"}) {
+    at = at == nullptr ? nullptr : Follow(at->Find(word));
+  }
+  const auto* properties = at == nullptr ? nullptr : at->Find("properties");
+  for (const auto& one : properties == nullptr ? std::vector<DocNode>{} : properties->children) {
+    const auto* items = one.Find("items");
+    if (items == nullptr) continue;
+    operation.noun = one.key;
+    ReadKeys(*items, "", operation);
+    if (!operation.keys.empty()) return {};
+  }
+  return Broken(operation.id + " takes a filter and answers with no list");
+}
+
+void Router::ReadKeys(const DocNode& schema, const std::string& path, Operation& operation) const {
+  const auto* found = Follow(&schema);
+  if (found == nullptr) return;
+  const auto* types = found->Find("type");
+  const auto is = [types](std::string_view type) {
+    if (types == nullptr) return false;
+    return types->text == type || std::any_of(types->children.begin(), types->children.end(),
+                                              [type](const auto& one) { return one.text == type; });
+  };
+  if (is("number") || is("integer")) {
+    operation.keys.push_back({path, Key::Kind::kNumber});
+  } else if (is("boolean")) {
+    operation.keys.push_back({path, Key::Kind::kFlag});
+  } else if (is("string")) {
+    const bool time = found->Find("pattern") != nullptr;
+    operation.keys.push_back({path, time ? Key::Kind::kTime : Key::Kind::kText});
+  }
+  if (!is("object")) return;
+  const std::string below = path.empty() ? "" : path + ".";
+  const auto* properties = found->Find("properties");
+  for (const auto& one : properties == nullptr ? std::vector<DocNode>{} : properties->children) {
+    ReadKeys(one, below + one.key, operation);
+  }
+  const auto* more = found->Find("additionalProperties");
+  if (more == nullptr || more->kind != model::DocKind::kMap) return;
+  ReadKeys(*more, path, operation);
+  operation.keys.back().open = true;
 }
 
 Result<Match> Router::Find(const std::string& method, std::string_view path) const {

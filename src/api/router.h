@@ -23,7 +23,7 @@ namespace muster::api {
 
 struct Parameter {
   enum class In : std::uint8_t { kPath, kQuery, kHeader };
-  enum class Type : std::uint8_t { kText, kWhole, kFlag };
+  enum class Type : std::uint8_t { kText, kWhole, kFlag, kWords };
   std::string name;
   In in = In::kQuery;
   Type type = Type::kText;
@@ -32,6 +32,14 @@ struct Parameter {
   std::int64_t maximum = INT64_MAX;
   std::size_t longest = 4096;
   std::vector<std::string> allowed;  // empty: anything
+};
+
+// A key of the items of a list, as `filter` and `sort` name it.
+struct Key {
+  enum class Kind : std::uint8_t { kText, kNumber, kFlag, kTime };
+  std::string path;  // "status.phase"
+  Kind kind = Kind::kText;
+  bool open = false;  // "labels": any word behind it is a key
 };
 
 struct Operation {
@@ -43,6 +51,8 @@ struct Operation {
   bool open = false;  // to whoever can reach us, without a token
   std::size_t most_body_bytes = 0;
   std::vector<Parameter> parameters;
+  std::string noun;       // of a list, under which its items are; empty: it is none
+  std::vector<Key> keys;  // of an item; the first tells one item from another
 };
 
 struct Match {
@@ -66,6 +76,8 @@ class Router {
   Result<Operation> ReadOperation(const std::string& path, const model::DocNode& item,
                                   const model::DocNode& node) const;
   Result<Parameter> ReadParameter(const model::DocNode& node) const;
+  Result<void> ReadList(const model::DocNode& node, Operation& operation) const;
+  void ReadKeys(const model::DocNode& schema, const std::string& path, Operation& operation) const;
   const model::DocNode* Follow(const model::DocNode* node) const;  // its $ref, where it is one
 
   model::DocNode document_;

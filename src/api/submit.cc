@@ -86,13 +86,14 @@ std::vector<Trace> TracesOf(const std::vector<model::Job>& jobs,
 
 }  // namespace
 
-void SubmitJobs(Desk& desk, const Call& call) {
-  auto jobs = DecodeJobs(call.request->body);
-  if (!jobs) return ReplyError(*call.exchange, jobs.error());
+void SubmitJobs(Desk& desk, const Call& asked) {
+  auto jobs = DecodeJobs(asked.request->body);
+  if (!jobs) return ReplyError(*asked.exchange, jobs.error());
+  Call call = asked;
   const auto key = KeyOf(call);
-  const auto digest = key.empty() ? "" : DigestOf(call);
+  if (!key.empty()) call.digest = DigestOf(call);  // once: the body may be large
   desk.Change(call, 201,
-              [call, jobs = std::move(jobs->all), paths = std::move(jobs->paths), key, digest](
+              [call, jobs = std::move(jobs->all), paths = std::move(jobs->paths), key](
                   Controller& control, const Access& access) -> Result<Changed> {
                 const auto account = MayHave(access, call, jobs);
                 if (!account) return tl::unexpected(account.error());
@@ -110,7 +111,7 @@ void SubmitJobs(Desk& desk, const Call& call) {
                   one.at = paths[i];
                   if (i == 0) {
                     one.key = key;
-                    one.digest = digest;
+                    one.digest = call.digest;
                   }
                   submissions.push_back(std::move(one));
                 }

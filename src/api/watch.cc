@@ -2,19 +2,14 @@
 
 #include <algorithm>
 
+#include "api/record_list.h"
 #include "control/views.h"
 #include "model/fields.h"
 
 namespace muster::api {
 
-using model::ListNode;
-using model::MapNode;
-using model::NumberNode;
-using model::Put;
-
 namespace {
 
-constexpr std::int64_t kDefaultLimit = 200;
 constexpr int kKeepAliveMs = 15'000;
 constexpr std::size_t kReplayed = 100'000;                 // events that a stream may begin with
 constexpr std::size_t kPiece = 1'000;                      // of them in one go
@@ -109,26 +104,14 @@ void Watch::Events(const Call& call) {
   const bool stream = call.Flag("watch") ||
                       (accept != nullptr && accept->find("text/event-stream") != std::string::npos);
   if (!stream) {
-    return desk_.Read(call, [call](Controller& control, const Access& access) -> Result<Answer> {
+    return ListRecords(desk_, call, [call](Controller& control, const Access& access) {
       const std::string kinds = call.Text("kinds").empty() ? "" : "," + call.Text("kinds") + ",";
-      state::RecordQuery query;
-      query.after = static_cast<std::uint64_t>(call.Number("since", 0));
-      query.limit = static_cast<std::size_t>(call.Number("limit", kDefaultLimit));
-      query.latest = call.Text("since").empty();
-      DocNode list = ListNode();
-      auto read = control.store().Read(query, [&](const state::Record& record) -> Result<void> {
-        auto body = model::DecodeEvent(record.body);
-        if (!body) return tl::unexpected(body.error());
-        if (Wanted(kinds, model::KindOf(*body)) && MaySee(control.state(), access, record, *body)) {
-          list.children.push_back(control::RecordView(record, *body));
-        }
-        return {};
-      });
-      if (!read) return tl::unexpected(read.error());
-      DocNode node = MapNode();
-      Put(node, "events", std::move(list));
-      Put(node, "revision", NumberNode(static_cast<std::int64_t>(control.state().revision())));
-      return node;
+      return RecordsOf{0, [&control, access, kinds](const auto& record, const auto& body) {
+                         const bool shown = Wanted(kinds, model::KindOf(body)) &&
+                                            MaySee(control.state(), access, record, body);
+                         return shown ? std::optional(control::RecordView(record, body))
+                                      : std::nullopt;
+                       }};
     });
   }
   const auto* last = call.request->Find("Last-Event-ID");

@@ -24,19 +24,20 @@ using Json = nlohmann::json;
 
 std::string HeldBy(const Json& gpu, const char* key) {
   std::string list;
-  for (const auto& job : gpu.at("jobs")) {
+  const auto& status = gpu.at("status");
+  for (const auto& job : status.at("jobs")) {
     list += (list.empty() ? "" : ", ") + (std::string_view(key) == "job"
                                               ? job.value("id", "") + " " + job.value("name", "")
                                               : job.value(key, ""));
   }
-  const auto others = gpu.value("others", 0);
+  const auto others = status.value("others", 0);
   if (others > 0 && std::string_view(key) == "job") {
     list += (list.empty() ? "" : ", ") + std::to_string(others) + " of others";
   }
   return list;
 }
 
-bool IsFree(const Json& gpu) { return gpu.at("jobs").empty() && gpu.value("others", 0) == 0; }
+bool IsFree(const Json& gpu) { return gpu.at("status").value("phase", "") == "free"; }
 
 // GPUs that hang on the same NUMA node, switch and island, a row for each such group.
 void PrintTopology(const Json& got, const Json& nodes) {
@@ -52,10 +53,11 @@ void PrintTopology(const Json& got, const Json& nodes) {
   };
   std::map<std::tuple<std::string, int, int, int>, Group> groups;
   for (const auto& gpu : got.at("gpus")) {
-    auto& group = groups[{gpu.value("node", ""), gpu.value("numa", 0), gpu.value("pcie_switch", -1),
-                          gpu.value("nvlink_island", -1)}];
-    group.gpus += (group.gpus.empty() ? "" : ",") + Plain(gpu.at("gpu"));
-    group.type = gpu.value("type", "");
+    const auto& spec = gpu.at("spec");
+    auto& group = groups[{spec.value("node", ""), spec.value("numa", 0),
+                          spec.value("pcie_switch", -1), spec.value("nvlink_island", -1)}];
+    group.gpus += (group.gpus.empty() ? "" : ",") + Plain(spec.at("gpu"));
+    group.type = spec.value("type", "");
     group.mark = Mark(gpu);
     ++group.count;
     group.free += IsFree(gpu) ? 1 : 0;
@@ -67,7 +69,7 @@ void PrintTopology(const Json& got, const Json& nodes) {
     std::string nics;
     for (const auto& one : nodes.at("nodes")) {
       if (one.value("name", "") != node) continue;
-      for (const auto& nic : one.value("nics", Json::array())) {
+      for (const auto& nic : one.at("spec").value("nics", Json::array())) {
         if (nic.value("numa", 0) == numa) nics += (nics.empty() ? "" : ",") + nic.value("name", "");
       }
     }
@@ -83,9 +85,9 @@ void PrintTopology(const Json& got, const Json& nodes) {
 
 // Both lists in one document.
 int GpuTopology(Session& session) {
-  const auto gpus = session.client().Get("gpus");
+  const auto gpus = session.List("gpus");
   const auto levels = session.client().Get("topology");
-  const auto nodes = session.client().Get("nodes");
+  const auto nodes = AllPages(session.client(), "nodes");
   for (const auto* one : {&gpus, &levels, &nodes}) {
     if (!*one) return Refuse(one->error());
   }
@@ -114,21 +116,24 @@ Result<void> WriteNew(const std::string& file, const std::string& bytes, bool ov
 }  // namespace
 
 int Nodes(Session& session) {
-  return session.Show(session.client().Get("nodes"), [&](const Json& got) {
+  return session.Show(session.List("nodes"), [&](const Json& got) {
     Rows rows;
     for (const auto& node : got.at("nodes")) {
+      const auto &spec = node.at("spec"), &status = node.at("status");
       std::string types, labels;
-      for (const auto& [type, count] : node.at("gpus").items()) {
+      for (const auto& [type, count] : spec.at("gpus").items()) {
         types += (types.empty() ? "" : ", ") + count.dump() + " " + type;
       }
       for (const auto& [key, value] : node.at("labels").items()) {
         labels += (labels.empty() ? "" : ",") + key + "=" + Plain(value);
       }
-      rows.push_back({node.value("name", ""), node.value("pool", ""), node.value("state", ""),
-                      Plain(node.at("gpus_in_use")) + "/" + Plain(node.at("gpus_total")), types,
-                      Plain(node.at("cpus")),
-                      FormatBytes(node.value("memory_bytes", std::int64_t{0}) >> 20 << 20),
-                      session.wide() ? labels : "", node.value("why", Mark(node))});
+      const auto reasons = status.value("reasons", Json::array());
+      rows.push_back({node.value("name", ""), spec.value("pool", ""), status.value("phase", ""),
+                      Plain(status.at("gpus_in_use")) + "/" + Plain(spec.at("gpus_total")), types,
+                      Plain(spec.at("cpus")),
+                      FormatBytes(spec.value("memory_bytes", std::int64_t{0}) >> 20 << 20),
+                      session.wide() ? labels : "",
+                      reasons.empty() ? Mark(node) : Plain(reasons.at(0))});
     }
     PrintTable({"NODE", "POOL", "STATE", "IN USE", "GPUS", "CPUS", "MEMORY",
                 session.wide() ? "LABELS" : "", "NOTE"},
@@ -148,12 +153,15 @@ int MarkNode(Session& session, const std::string& node, const std::string& verb,
 
 int Gpus(Session& session, bool topology) {
   if (topology) return GpuTopology(session);
-  return session.Show(session.client().Get("gpus"), [](const Json& got) {
+  return session.Show(session.List("gpus"), [](const Json& got) {
     Rows rows;
     for (const auto& gpu : got.at("gpus")) {
-      rows.push_back({gpu.value("node", ""), Plain(gpu.at("gpu")), gpu.value("type", ""),
-                      FormatBytes(gpu.value("memory_bytes", std::int64_t{0})),
-                      IsFree(gpu) ? "free" : HeldBy(gpu, "job"), HeldBy(gpu, "user"), Mark(gpu)});
+      const auto& spec = gpu.at("spec");
+      const auto phase = gpu.at("status").value("phase", "");
+      rows.push_back({spec.value("node", ""), Plain(spec.at("gpu")), spec.value("type", ""),
+                      FormatBytes(spec.value("memory_bytes", std::int64_t{0})),
+                      phase == "held" ? HeldBy(gpu, "job") : phase, HeldBy(gpu, "user"),
+                      Mark(gpu)});
     }
     PrintTable({"NODE", "GPU", "TYPE", "MEMORY", "JOB", "USER", "NOTE"}, rows,
                {"MEMORY", "USER", "TYPE"});
@@ -161,11 +169,11 @@ int Gpus(Session& session, bool topology) {
 }
 
 int Queues(Session& session) {
-  return session.Show(session.client().Get("queues"), [](const Json& got) {
+  return session.Show(session.List("queues"), [](const Json& got) {
     Rows rows;
     for (const auto& queue : got.at("queues")) {
-      const auto cell = [&queue](const char* key) {
-        return queue.contains(key) ? Plain(queue.at(key)) : "";
+      const auto cell = [&status = queue.at("status")](const char* key) {
+        return status.contains(key) ? Plain(status.at(key)) : "";
       };
       rows.push_back({queue.value("name", ""), cell("gpu_quota"), cell("gpu_limit"),
                       cell("gpus_held"), cell("gpu_fair_share"), cell("jobs_running"),

@@ -235,7 +235,7 @@ void Commands::AddClusterVerbs(CLI::App& app) {
     return command;
   };
   w.verbs.IsList(w.verbs.Add(&app, "nodes", "List nodes",
-                             "muster nodes\nmuster nodes --filter state=ready --sort=-gpus_total",
+                             "muster nodes\nmuster nodes --filter phase=ready --sort=-gpus_total",
                              Nodes));
   CLI::App* node = w.verbs.Group("node", "Take nodes out and back");
   for (const auto& [name, help] : {std::pair{"cordon", "Start nothing more there"},

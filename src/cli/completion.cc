@@ -24,9 +24,7 @@ std::vector<std::string> LiveNames(Verbs& verbs, const std::string& list) {
   if (!settings) return names;
   settings->target.timeout_ms = kPatienceMs;
   client::Client client(settings->target);
-  client::Client::Query query;
-  if (list == "jobs") query = {{"limit", "1000"}, {"fields", "name"}};
-  const auto answer = client.Get(list, query);
+  const auto answer = client.Get(list, {{"limit", "1000"}, {"fields", "id,name"}});
   if (!answer) return names;
   const auto got = nlohmann::json::parse(*answer, nullptr, false);
   if (!got.is_object() || !got.contains(list)) return names;

@@ -48,7 +48,8 @@ class Findings {
 // The answer, or none and a line that says why.
 Json Ask(Session& session, Findings& findings, const char* what, const std::string& path,
          const client::Client::Query& query = {}) {
-  const auto answer = session.client().Get(path, query);
+  const auto answer =
+      query.empty() ? AllPages(session.client(), path) : session.client().Get(path, query);
   if (answer) return Json::parse(*answer);
   if (answer.error().code == ErrorCode::kDenied) {
     findings.Warn(what, "may not be seen by this user", "ask an admin to look");
@@ -105,7 +106,7 @@ void CheckNodes(Session& session, Findings& findings) {
   std::size_t ready = 0;
   bool pretended = false;
   for (const auto& node : got.at("nodes")) {
-    const auto state = node.value("state", ""), name = node.value("name", "");
+    const auto state = node.at("status").value("phase", ""), name = node.value("name", "");
     pretended = pretended || !Mark(node).empty();
     if (state == "ready") ++ready;
     if (state == "down") down += (down.empty() ? "" : ", ") + name;
@@ -185,11 +186,12 @@ void CheckTokens(Session& session, Findings& findings) {
   if (got.is_null()) return;
   int soon = 0;
   for (const auto& token : got.at("tokens")) {
-    const auto left = TimeMs(token, "expires_at") - WallMs();
-    if (!token.contains("expires_at") || left > kSoonMs) continue;
+    const auto& spec = token.at("spec");
+    const auto left = TimeMs(spec, "expires_at") - WallMs();
+    if (!spec.contains("expires_at") || left > kSoonMs) continue;
     ++soon;
     const auto who = token.value("id", "") + " (" + token.value("name", "") + " of " +
-                     token.value("user", "") + ")";
+                     spec.value("user", "") + ")";
     findings.Warn("tokens", who + (left < 0 ? " has expired" : " expires in " + Ago(left)),
                   "`muster token create NAME` makes a new one");
   }

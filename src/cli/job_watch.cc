@@ -1,7 +1,6 @@
 // Lists of jobs.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -11,8 +10,6 @@ namespace muster::cli {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr std::int64_t kLargestPage = 10'000;  // of the API
 
 std::string Marks(const Json& status) {
   std::string out;
@@ -66,31 +63,6 @@ std::vector<std::string> Row(const Json& job, bool wide) {
   return row;
 }
 
-// So many jobs as are wanted, page by page. The revision is the first page's: a watch from there
-// on misses nothing.
-Result<std::string> AllPages(Session& session, client::Client::Query query, std::int64_t limit) {
-  nlohmann::ordered_json all;
-  for (;;) {
-    const auto have = all.is_null() ? 0 : static_cast<std::int64_t>(all.at("jobs").size());
-    query["limit"] = std::to_string(std::min(limit - have, kLargestPage));
-    auto answer = session.client().Get("jobs", query);
-    if (!answer) return answer;
-    auto page = nlohmann::ordered_json::parse(*answer);
-    const auto next = page.value("next", "");
-    const auto got = static_cast<std::int64_t>(page.at("jobs").size());
-    if (all.is_null() && (next.empty() || got >= limit)) return answer;
-    if (all.is_null()) {
-      all = std::move(page);
-    } else {
-      for (auto& job : page.at("jobs")) all["jobs"].push_back(std::move(job));
-    }
-    all.erase("next");
-    if (!next.empty() && have + got >= limit) all["next"] = next;
-    if (next.empty() || have + got >= limit) return all.dump(2);
-    query["cursor"] = next;
-  }
-}
-
 }  // namespace
 
 int Ps(Session& session, const ListOptions& options) {
@@ -112,20 +84,22 @@ int Ps(Session& session, const ListOptions& options) {
     return Refuse({ErrorCode::kUsage, "--sort: with jobs that have ended it takes id or created_at",
                    "leave out -a, or sort what -o json prints"});
   }
-  return session.Show(AllPages(session, query, options.limit), [&](const Json& got) {
-    std::vector<std::string> head = {"ID",      "NAME", "USER", "QUEUE", "PHASE",
-                                     "WORKERS", "GPUS", "AGE",  "RAN"};
-    if (session.wide()) head.insert(head.end(), {"PRIORITY", "RESTARTS"});
-    head.emplace_back("NOTE");
-    Rows rows;
-    for (const auto& job : got.at("jobs")) {
-      job.at("status").at("gpus");  // or it is no job: throws
-      rows.push_back(Row(job, session.wide()));
-    }
-    PrintTable(head, rows, {"RESTARTS", "PRIORITY", "RAN", "WORKERS", "USER", "AGE", "QUEUE"});
-    if (rows.empty()) std::cerr << (query.contains("all") ? "no jobs\n" : "no jobs wait or run\n");
-    if (got.contains("next")) std::cerr << "there are more; --limit shows them\n";
-  });
+  return session.Show(
+      AllPages(session.client(), "jobs", query, options.limit), [&](const Json& got) {
+        std::vector<std::string> head = {"ID",      "NAME", "USER", "QUEUE", "PHASE",
+                                         "WORKERS", "GPUS", "AGE",  "RAN"};
+        if (session.wide()) head.insert(head.end(), {"PRIORITY", "RESTARTS"});
+        head.emplace_back("NOTE");
+        Rows rows;
+        for (const auto& job : got.at("jobs")) {
+          job.at("status").at("gpus");  // or it is no job: throws
+          rows.push_back(Row(job, session.wide()));
+        }
+        PrintTable(head, rows, {"RESTARTS", "PRIORITY", "RAN", "WORKERS", "USER", "AGE", "QUEUE"});
+        if (rows.empty())
+          std::cerr << (query.contains("all") ? "no jobs\n" : "no jobs wait or run\n");
+        if (got.contains("next")) std::cerr << "there are more; --limit shows them\n";
+      });
 }
 
 }  // namespace muster::cli

@@ -44,13 +44,13 @@ int Plan(Session& session, const std::string& file) {
 
 int Pools(Session& session) {
   return session.Show(
-      session.client().Get("pools"), {"POOL", "NODES READY", "GPUS IN USE", "NOTE"},
-      [](const Json& got) {
+      session.List("pools"), {"POOL", "NODES READY", "GPUS IN USE", "NOTE"}, [](const Json& got) {
         Rows rows;
         for (const auto& pool : got.at("pools")) {
+          const auto &spec = pool.at("spec"), &status = pool.at("status");
           rows.push_back({pool.value("name", ""),
-                          Plain(pool.at("nodes_ready")) + "/" + Plain(pool.at("nodes")),
-                          Plain(pool.at("gpus_in_use")) + "/" + Plain(pool.at("gpus")),
+                          Plain(status.at("nodes_ready")) + "/" + Plain(spec.at("nodes")),
+                          Plain(status.at("gpus_in_use")) + "/" + Plain(spec.at("gpus")),
                           Mark(pool)});
         }
         return rows;
@@ -77,8 +77,7 @@ int Usage(Session& session, const std::string& by, const std::string& since) {
   if (!since.empty()) query["since"] = since;
   const std::string head = by == "user" ? "USER" : by == "queue" ? "QUEUE" : "JOB";
   return session.Show(
-      session.client().Get("usage", query), {head, "GPU-HOURS", "JOBS", "RUNNING"},
-      [](const Json& got) {
+      session.List("usage", query), {head, "GPU-HOURS", "JOBS", "RUNNING"}, [](const Json& got) {
         Rows rows;
         for (const auto& one : got.at("usage")) {
           rows.push_back({one.value("name", ""), fmt::format("{:.2f}", one.value("gpu_hours", 0.0)),
@@ -88,17 +87,10 @@ int Usage(Session& session, const std::string& by, const std::string& since) {
       });
 }
 
-// What is selected here must be asked for first.
-std::string AskFor(const Selection& selection) {
-  const bool all = !selection.filter.empty() || !selection.sort.empty();
-  return std::to_string(all ? std::int64_t{10'000} : selection.limit);
-}
-
-int Decisions(Session& session, const Selection& selection) {
-  const auto answer = session.client().Get("decisions", {{"limit", AskFor(selection)}});
+int Decisions(Session& session) {
   return session.Show(
-      answer, {"TIME", "WHAT", "JOB", "WORKER", "NODE", "GPUS", "RULE", "FOR JOB"},
-      [](const Json& got) {
+      session.List("decisions"),
+      {"TIME", "WHAT", "JOB", "WORKER", "NODE", "GPUS", "RULE", "FOR JOB"}, [](const Json& got) {
         Rows rows;
         for (const auto& one : got.at("decisions")) {
           rows.push_back({Clock(TimeMs(one, "at")), one.value("what", ""), one.value("job", ""),
@@ -156,8 +148,7 @@ void AddLookVerbs(Verbs& verbs) {
   verbs.IsList(usage);
   auto* decisions =
       verbs.Add(verbs.app(), "decisions", "What the scheduler decided, newest first",
-                "muster decisions --limit 20\nmuster decisions --filter what=pause",
-                [&verbs](Session& s) { return Decisions(s, verbs.common().selection); });
+                "muster decisions --limit 20\nmuster decisions --filter what=pause", Decisions);
   verbs.IsList(decisions, kDecisions);
   verbs.Formats(decisions, "table,wide,json,jsonl,yaml");
   verbs.Add(verbs.app(), "version", "The versions of muster and of the daemon", "muster version",

@@ -51,17 +51,18 @@ int CreateToken(Session& session, const TokenWords& words) {
   const auto answer = session.client().Post("tokens", words.how.Query(), text);
   if (words.how.dry_run) {
     return session.Show(answer, [](const Json& got) {
-      std::cout << "would make token " << got.value("name", "") << " of " << got.value("user", "")
-                << '\n';
+      std::cout << "would make token " << got.value("name", "") << " of "
+                << got.at("spec").value("user", "") << '\n';
     });
   }
   const int status =
       session.Show(answer, [](const Json& got) { std::cout << got.value("secret", "") << '\n'; });
   if (status != 0) return status;
   const auto got = Json::parse(*answer);
+  const auto& spec = got.at("spec");
   std::cerr
-      << "token " << got.value("id", "") << " of " << got.value("user", "")
-      << (got.contains("expires_at") ? " ends " + got.value("expires_at", "") : "")
+      << "token " << got.value("id", "") << " of " << spec.value("user", "")
+      << (spec.contains("expires_at") ? " ends " + spec.value("expires_at", "") : "")
       << ". It is not shown again: keep it like a password.\n"
       << "Use it with `muster login URL --token-stdin` or $MUSTER_TOKEN; `muster token revoke "
       << got.value("id", "") << "` ends it.\n";
@@ -70,13 +71,14 @@ int CreateToken(Session& session, const TokenWords& words) {
 
 int ListTokens(Session& session) {
   return session.Show(
-      session.client().Get("tokens"), {"ID", "NAME", "USER", "ROLE", "MADE", "ENDS"},
-      [](const Json& got) {
+      session.List("tokens"), {"ID", "NAME", "USER", "ROLE", "MADE", "ENDS"}, [](const Json& got) {
         Rows rows;
         for (const auto& one : got.at("tokens")) {
-          rows.push_back({one.value("id", ""), one.value("name", ""), one.value("user", ""),
-                          one.value("role", "all"), Clock(TimeMs(one, "created_at")),
-                          one.contains("expires_at") ? Clock(TimeMs(one, "expires_at")) : "never"});
+          const auto& spec = one.at("spec");
+          rows.push_back(
+              {one.value("id", ""), one.value("name", ""), spec.value("user", ""),
+               spec.value("role", "all"), Clock(TimeMs(one, "created_at")),
+               spec.contains("expires_at") ? Clock(TimeMs(spec, "expires_at")) : "never"});
         }
         return rows;
       });
@@ -113,18 +115,18 @@ struct UserWords {
 };
 
 int ListUsers(Session& session) {
-  return session.Show(session.client().Get("users"), {"USER", "ROLE", "GROUPS"},
-                      [](const Json& got) {
-                        Rows rows;
-                        for (const auto& one : got.at("users")) {
-                          std::string groups;
-                          for (const auto& group : one.at("groups")) {
-                            groups += (groups.empty() ? "" : ", ") + Plain(group);
-                          }
-                          rows.push_back({one.value("name", ""), one.value("role", ""), groups});
-                        }
-                        return rows;
-                      });
+  return session.Show(session.List("users"), {"USER", "ROLE", "GROUPS"}, [](const Json& got) {
+    Rows rows;
+    for (const auto& one : got.at("users")) {
+      std::string groups;
+      const auto& spec = one.at("spec");
+      for (const auto& group : spec.at("groups")) {
+        groups += (groups.empty() ? "" : ", ") + Plain(group);
+      }
+      rows.push_back({one.value("name", ""), spec.value("role", ""), groups});
+    }
+    return rows;
+  });
 }
 
 int SetUser(Session& session, const UserWords& words) {
@@ -155,17 +157,15 @@ struct AuditWords {
 };
 constexpr std::int64_t kAudited = 50;
 
-int Audit(Session& session, const AuditWords& words, const Selection& selection) {
-  const bool all = !selection.filter.empty() || !selection.sort.empty();
-  client::Client::Query query{{"limit", std::to_string(all ? 10'000 : selection.limit)}};
+int Audit(Session& session, const AuditWords& words) {
+  client::Client::Query query;
   for (const auto& [key, value] : {std::pair{"user", &words.user},
                                    {"object", &words.object},
                                    {"operation", &words.operation},
                                    {"since", &words.since}}) {
     if (!value->empty()) query[key] = *value;
   }
-  const auto answer = session.client().Get("audit", query);
-  return session.Show(answer, [&](const Json& got) {
+  return session.Show(session.List("audit", query), [&](const Json& got) {
     Rows rows;
     for (const auto& one : got.at("audit")) {
       rows.push_back({Clock(TimeMs(one, "at")), one.value("user", ""), one.value("from", ""),
@@ -232,7 +232,7 @@ void AddPeopleVerbs(Verbs& verbs) {
   auto* audit =
       verbs.Add(verbs.app(), "audit", "Who changed what, newest first",
                 "muster audit --user ana --since 24h\nmuster audit --object 'queue vision' -o wide",
-                [w, &verbs](Session& s) { return Audit(s, *w, verbs.common().selection); });
+                [w](Session& s) { return Audit(s, *w); });
   audit->add_option("-u,--user", w->user, "by this user");
   audit->add_option("--object", w->object, "of this object, as \"job 7\" or \"queue vision\"");
   audit->add_option("--operation", w->operation, "of this kind, as cancelJob");

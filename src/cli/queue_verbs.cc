@@ -57,7 +57,9 @@ int ShowQueue(Session& session, const std::string& name) {
                                      {"gpus_asked", "asked for"},
                                      {"jobs_running", "running"},
                                      {"jobs_waiting", "waiting"}}) {
-      if (got.contains(key)) std::cout << fmt::format("{:<12} {}\n", label, Plain(got.at(key)));
+      const auto& status = got.at("status");
+      if (!status.contains(key)) continue;
+      std::cout << fmt::format("{:<12} {}\n", label, Plain(status.at(key)));
     }
     if (!Mark(got).empty()) std::cout << fmt::format("{:<12} {}\n", "GPUs", Mark(got));
     std::cout << '\n' << SpecAsYaml(*answer);

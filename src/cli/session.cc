@@ -22,6 +22,8 @@ using Json = nlohmann::json;
 
 namespace {
 
+constexpr std::int64_t kLargestPage = 10'000;  // of the API
+
 // The daemon names its parameters; people wrote flags.
 std::string InFlags(const std::string& message) {
   constexpr std::string_view kBegin = "parameter \"";
@@ -77,10 +79,6 @@ namespace {
 
 void PrintNames(const nlohmann::json& items) {
   const auto print = [](const nlohmann::json& item) {
-    if (item.contains("gpu") && item.contains("node")) {  // a GPU has no name of its own
-      std::cout << Clean(Plain(item.at("node"))) << '/' << Plain(item.at("gpu")) << '\n';
-      return;
-    }
     for (const char* key : {"id", "name", "node", "user", "job", "version"}) {
       const auto found = item.find(key);
       if (found != item.end() && found->is_string()) {
@@ -119,29 +117,15 @@ void PrintYaml(const std::string& json) {
   }
 }
 
-// Only the items that are wanted.
-Result<std::string> Selected(const std::string& answer, const Selection& selection) {
-  auto document = nlohmann::ordered_json::parse(answer);
-  for (auto& [key, value] : document.items()) {
-    if (!value.is_array()) continue;
-    if (auto done = Select(value, selection); !done) return tl::unexpected(done.error());
-    break;
-  }
-  return document.dump(2);
-}
-
 }  // namespace
 
-int Session::Show(const Result<std::string>& given,
+int Session::Show(const Result<std::string>& answer,
                   const std::function<void(const nlohmann::json&)>& table) {
-  if (!given) return Refuse(given.error());
-  auto parsed = Json::parse(*given, nullptr, false);
+  if (!answer) return Refuse(answer.error());
+  const auto parsed = Json::parse(*answer, nullptr, false);
   if (parsed.is_discarded()) {
     return Refuse({ErrorCode::kInternal, "the daemon's answer is not JSON", ""});
   }
-  Result<std::string> answer = selection_.Any() ? Selected(*given, selection_) : given;
-  if (!answer) return Refuse(answer.error());
-  if (selection_.Any()) parsed = Json::parse(*answer);
   switch (output_) {
     case Output::kJson:
       std::cout << SafeJson(*answer) << (answer->ends_with('\n') ? "" : "\n");
@@ -175,6 +159,41 @@ int Session::Show(const Result<std::string>& answer, const std::vector<std::stri
   return Show(answer, [&](const Json& got) { PrintTable(head, rows(got)); });
 }
 
+Result<std::string> Session::List(const std::string& path, client::Client::Query query) {
+  if (!selection_.filter.empty()) query["filter"] = selection_.filter;
+  if (!selection_.sort.empty()) query["sort"] = selection_.sort;
+  return AllPages(client_, path, std::move(query), selection_.limit);
+}
+
+Result<std::string> AllPages(client::Client& client, const std::string& path,
+                             client::Client::Query query, std::int64_t limit) {
+  nlohmann::ordered_json all;
+  std::string noun;
+  for (std::int64_t have = 0;;) {
+    const auto wanted = limit == 0 ? kLargestPage : std::min(limit - have, kLargestPage);
+    query["limit"] = std::to_string(wanted);
+    auto answer = client.Get(path, query);
+    if (!answer) return answer;
+    auto page = nlohmann::ordered_json::parse(*answer);
+    for (const auto& [key, value] : page.items()) {
+      if (noun.empty() && value.is_array()) noun = key;
+    }
+    const auto next = page.value("next", "");
+    have += static_cast<std::int64_t>(page.at(noun).size());
+    const bool enough = next.empty() || (limit > 0 && have >= limit);
+    if (all.is_null() && enough) return answer;
+    if (all.is_null()) {
+      all = std::move(page);
+    } else {
+      for (auto& item : page.at(noun)) all[noun].push_back(std::move(item));
+    }
+    all.erase("next");
+    if (enough && !next.empty()) all["next"] = next;
+    if (enough) return all.dump(2);
+    query["cursor"] = next;
+  }
+}
+
 int Session::Repeat(bool watch, const std::function<int()>& once) {
   live_ = watch;
   for (;;) {
@@ -190,8 +209,9 @@ std::string Plain(const nlohmann::json& value) {
 }
 
 std::string Mark(const nlohmann::json& item) {
-  if (item.value("virtual", false)) return "virtual";
-  return item.value("simulated", false) ? "simulated" : "";
+  const auto& marked = item.contains("status") ? item.at("status") : item;
+  if (marked.value("virtual", false)) return "virtual";
+  return marked.value("simulated", false) ? "simulated" : "";
 }
 
 std::string Acted(const std::string& answer) {

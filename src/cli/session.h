@@ -14,13 +14,19 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/select.h"
 #include "cli/table.h"
 #include "client/client.h"
 
 namespace muster::cli {
 
 enum class Output : std::uint8_t { kTable, kWide, kJson, kJsonl, kYaml, kName };
+
+// What is wanted of a list; the daemon selects.
+struct Selection {
+  std::string filter;
+  std::string sort;        // a key; with - in front the largest first
+  std::int64_t limit = 0;  // 0: all
+};
 
 class Session {
  public:
@@ -33,6 +39,8 @@ class Session {
   bool wide() const { return output_ == Output::kWide; }
   bool for_people() const { return output_ == Output::kTable || wide(); }
 
+  // A list of the daemon, as far as it is wanted.
+  Result<std::string> List(const std::string& path, client::Client::Query query = {});
   // Prints the answer as the format asks; `table` is called for people. Returns the exit status.
   int Show(const Result<std::string>& answer,
            const std::function<void(const nlohmann::json&)>& table);
@@ -50,6 +58,11 @@ class Session {
   bool live_ = false;   // the screen is written anew each time
   bool again_ = false;  // not for the first time
 };
+
+// The first `limit` items of a list (0: all), page by page. The revision is the first page's: a
+// watch from there on misses nothing.
+Result<std::string> AllPages(client::Client& client, const std::string& path,
+                             client::Client::Query query = {}, std::int64_t limit = 0);
 
 // Says what went wrong, in the words of the command line, and returns the status to end with.
 int Refuse(const Error& error);

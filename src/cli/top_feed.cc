@@ -51,32 +51,33 @@ TopJob JobOf(const Json& got) {
 }
 
 Result<void> LookAtNodes(client::Client& client, TopLook& look) {
-  const auto answer = client.Get("nodes");
+  const auto answer = AllPages(client, "nodes", {{"fields", "spec.gpus,status"}});
   if (!answer) return tl::unexpected(answer.error());
   std::map<std::string, TopGpus> types;
   bool mixed = false;
   const auto all = Json::parse(*answer);
   for (const auto& node : all.at("nodes")) {
     ++look.nodes;
-    look.nodes_ready += node.value("state", "") == "ready" ? 1 : 0;
-    const auto gpus = node.value("gpus", Json::object());
+    const auto& status = node.at("status");
+    look.nodes_ready += status.value("phase", "") == "ready" ? 1 : 0;
+    const auto gpus = node.at("spec").value("gpus", Json::object());
     mixed |= gpus.size() > 1;
     for (const auto& [type, count] : gpus.items()) {
       auto& one = types[type];
       one.type = type;
       one.total += count.get<std::int64_t>();
-      one.held += gpus.size() == 1 ? node.value("gpus_in_use", std::int64_t{0}) : 0;
-      one.is_virtual |= node.value("virtual", false);
+      one.held += gpus.size() == 1 ? status.value("gpus_in_use", std::int64_t{0}) : 0;
+      one.is_virtual |= status.value("virtual", false);
     }
   }
   if (mixed) {  // which of them are held only the GPUs themselves tell
-    const auto each = client.Get("gpus");
+    const auto each = AllPages(client, "gpus", {{"fields", "spec.type,status.phase"}});
     if (!each) return tl::unexpected(each.error());
     for (auto& [type, one] : types) one.held = 0;
     const auto list = Json::parse(*each);
     for (const auto& gpu : list.at("gpus")) {
-      const auto type = gpu.value("type", "");
-      const bool held = !gpu.value("jobs", Json::array()).empty() || gpu.value("others", 0) > 0;
+      const auto type = gpu.at("spec").value("type", "");
+      const bool held = gpu.at("status").value("phase", "") == "held";
       types[type.empty() ? "gpu" : type].held += held ? 1 : 0;
     }
   }

@@ -49,7 +49,7 @@ class Verbs {
   void ServerFlagsFor(CLI::App* command);
   // -w: again every second.
   CLI::App* MayWatch(CLI::App* command);
-  // -w, --filter, --sort, --limit of a list that the daemon sends whole; 0: no limit by itself.
+  // -w, --filter, --sort, --limit of a list; 0: no limit by itself.
   CLI::App* IsList(CLI::App* command, std::int64_t limit = 0);
 
   std::vector<std::string> FormatsOf(const CLI::App* command) const;

@@ -39,20 +39,17 @@ void Usage::Add(const state::JobRecord& job, std::int64_t now_ms) {
   row.running += job.Holds() ? 1 : 0;
 }
 
-model::DocNode Usage::View() const {
-  model::DocNode list = model::ListNode();
+std::vector<model::DocNode> Usage::View() const {
+  std::vector<model::DocNode> list;
   for (const auto& [name, row] : used_) {
     model::DocNode node = model::MapNode();
     Put(node, "name", model::TextNode(name));
     Put(node, "gpu_hours", model::PlainNode(FormatMilli(row.gpu_ms / 3600)));
     Put(node, "jobs", model::NumberNode(row.jobs));
     Put(node, "running", model::NumberNode(row.running));
-    list.children.push_back(std::move(node));
+    list.push_back(std::move(node));
   }
-  model::DocNode node = model::MapNode();
-  Put(node, "usage", std::move(list));
-  Put(node, "by", model::TextNode(by_));
-  return node;
+  return list;
 }
 
 }  // namespace muster::control

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "control/access.h"
 #include "model/document.h"
@@ -21,7 +22,8 @@ class Usage {
 
   bool Wants(const std::string& user, const std::string& queue, std::int64_t ended_ms) const;
   void Add(const state::JobRecord& job, std::int64_t now_ms);
-  model::DocNode View() const;
+  std::vector<model::DocNode> View() const;
+  const std::string& by() const { return by_; }
 
  private:
   struct Used {

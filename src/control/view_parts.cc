@@ -27,6 +27,18 @@ DocNode Milli(std::int64_t value) {
   return value == model::kUnlimited ? TextNode("unlimited") : model::PlainNode(FormatMilli(value));
 }
 
+DocNode ObjectNode(const std::string& id, const std::string& name) {
+  DocNode node = MapNode();
+  Put(node, "id", TextNode(id));
+  Put(node, "name", TextNode(name));
+  return node;
+}
+
+void PutAge(DocNode& node, std::int64_t created_ms, std::uint64_t revision) {
+  if (created_ms != 0) Put(node, "created_at", TimeNode(created_ms));
+  Put(node, "revision", NumberNode(static_cast<std::int64_t>(revision)));
+}
+
 DocNode Devices(std::uint64_t mask) {
   DocNode list = ListNode();
   for (; mask != 0; mask &= mask - 1) list.children.push_back(NumberNode(std::countr_zero(mask)));

@@ -15,6 +15,10 @@ using model::DocNode;
 
 DocNode TimeNode(std::int64_t wall_ms);
 DocNode Milli(std::int64_t value);
+// {id, name}: how every object begins.
+DocNode ObjectNode(const std::string& id, const std::string& name);
+// When it came, where that is known, and the revision of its last change.
+void PutAge(DocNode& node, std::int64_t created_ms, std::uint64_t revision);
 DocNode Devices(std::uint64_t mask);
 DocNode PreemptionView(const state::State& state, const Access& access,
                        const state::Preemption& one);

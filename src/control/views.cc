@@ -308,11 +308,11 @@ std::optional<DocNode> DecisionView(const state::Record& record, const model::Ev
   return node;
 }
 
-std::optional<DocNode> CheckpointView(const state::Record& /*record*/,
-                                      const model::EventBody& body) {
+std::optional<DocNode> CheckpointView(const state::Record& record, const model::EventBody& body) {
   const auto* taken = std::get_if<model::CheckpointTaken>(&body);
   if (taken == nullptr) return std::nullopt;
   DocNode node = MapNode();
+  Put(node, "revision", NumberNode(static_cast<std::int64_t>(record.revision)));
   Put(node, "at", TimeNode(taken->at_ms));
   if (taken->step >= 0) Put(node, "step", NumberNode(taken->step));
   return node;

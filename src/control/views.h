@@ -1,13 +1,15 @@
 // Views: what people and programs see of the state, as trees that are written as JSON.
 //
-// One function per noun; the API and everything behind it shows the same, in the form that the
-// OpenAPI document describes. Virtual and simulated things are marked in every view that has them;
-// what a caller may not see is left out. Costs what is shown.
+// One function per noun, all in one shape: id, name, spec (what was set or found), status (what
+// goes on), labels, created_at, revision; the API and everything behind it shows the same, in the
+// form that the OpenAPI document describes. Virtual and simulated things are marked in every view
+// that has them; what a caller may not see is left out. Costs what is shown.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "control/access.h"
 #include "control/controller.h"
@@ -26,11 +28,11 @@ DocNode WorkersView(Controller& control, const Access& access, const state::JobR
 // Why a job is in the phase it is in, and what would change it.
 DocNode WhyView(Controller& control, const Access& access, const state::JobRecord& job);
 DocNode NodeView(Controller& control, const state::NodeRecord& record);
-DocNode NodesView(Controller& control);
-DocNode PoolsView(Controller& control);
+std::vector<DocNode> NodesView(Controller& control);
+std::vector<DocNode> PoolsView(Controller& control);
 DocNode TopologyView(Controller& control);
-DocNode GpusView(Controller& control, const Access& access);
-DocNode QueuesView(Controller& control, const Access& access);
+std::vector<DocNode> GpusView(Controller& control, const Access& access);
+std::vector<DocNode> QueuesView(Controller& control, const Access& access);
 DocNode QueueView(Controller& control, const model::Queue& queue);
 DocNode RecordView(const state::Record& record, const model::EventBody& body);
 // A decision of the scheduler, where the event is one.

@@ -19,10 +19,17 @@ using state::JobRecord;
 
 namespace {
 
-DocNode Listed(const char* key, DocNode list) {
-  DocNode node = MapNode();
-  Put(node, key, std::move(list));
-  return node;
+// What is virtual or simulated says so.
+void PutMarks(DocNode& status, const model::Node& node) {
+  if (node.labels.contains("virtual")) Put(status, "virtual", BoolNode(true));
+  if (node.labels.contains("simulated")) Put(status, "simulated", BoolNode(true));
+}
+
+const char* PhaseOf(const state::NodeRecord& record) {
+  return !record.up             ? "down"
+         : record.node.draining ? "draining"
+         : record.node.cordoned ? "cordoned"
+                                : "ready";
 }
 
 std::int64_t GpusInUse(const engine::Cluster& cluster, const std::string& name) {
@@ -38,58 +45,59 @@ std::int64_t GpusInUse(const engine::Cluster& cluster, const std::string& name) 
 }  // namespace
 
 DocNode NodeView(Controller& control, const state::NodeRecord& record) {
-  const auto& cluster = control.engine().cluster();
-  const auto& spec = record.node;
-  DocNode node = MapNode();
-  Put(node, "name", TextNode(spec.name));
-  Put(node, "pool", TextNode(spec.pool));
-  Put(node, "state",
-      TextNode(!record.up      ? "down"
-               : spec.draining ? "draining"
-               : spec.cordoned ? "cordoned"
-                               : "ready"));
-  if (!record.why.empty()) Put(node, "why", TextNode(record.why));
+  const auto& given = record.node;
+  DocNode node = ObjectNode(given.name, given.name), spec = MapNode(), status = MapNode();
+  Put(spec, "pool", TextNode(given.pool));
+  Put(spec, "cordoned", BoolNode(given.cordoned));
+  Put(spec, "draining", BoolNode(given.draining));
   std::map<std::string, std::int64_t> types;
-  for (const auto& gpu : spec.gpus) ++types[gpu.type.empty() ? "gpu" : gpu.type];
+  for (const auto& gpu : given.gpus) ++types[gpu.type.empty() ? "gpu" : gpu.type];
   DocNode gpus = MapNode();
   for (const auto& [type, count] : types) Put(gpus, type, NumberNode(count));
-  Put(node, "gpus", std::move(gpus));
-  Put(node, "gpus_total", NumberNode(static_cast<std::int64_t>(spec.gpus.size())));
-  Put(node, "gpus_in_use", NumberNode(GpusInUse(cluster, spec.name)));
-  Put(node, "cpus", Milli(spec.cpu_milli));
-  Put(node, "memory_bytes", NumberNode(spec.memory_bytes));
+  Put(spec, "gpus", std::move(gpus));
+  Put(spec, "gpus_total", NumberNode(static_cast<std::int64_t>(given.gpus.size())));
+  Put(spec, "cpus", Milli(given.cpu_milli));
+  Put(spec, "memory_bytes", NumberNode(given.memory_bytes));
   DocNode nics = ListNode();
-  for (const auto& nic : spec.nics) {
+  for (const auto& nic : given.nics) {
     DocNode one = MapNode();
     Put(one, "name", TextNode(nic.name));
     Put(one, "numa", NumberNode(nic.numa));
     nics.children.push_back(std::move(one));
   }
-  if (!spec.nics.empty()) Put(node, "nics", std::move(nics));
-  Put(node, "labels", model::TextMapNode(spec.labels));
-  if (spec.labels.contains("virtual")) Put(node, "virtual", BoolNode(true));
-  if (spec.labels.contains("simulated")) Put(node, "simulated", BoolNode(true));
+  if (!given.nics.empty()) Put(spec, "nics", std::move(nics));
+  Put(status, "phase", TextNode(PhaseOf(record)));
+  if (!record.why.empty()) Put(status, "reasons", model::TextListNode({record.why}));
+  Put(status, "gpus_in_use", NumberNode(GpusInUse(control.engine().cluster(), given.name)));
+  PutMarks(status, given);
+  Put(node, "spec", std::move(spec));
+  Put(node, "status", std::move(status));
+  Put(node, "labels", model::TextMapNode(given.labels));
+  PutAge(node, record.joined_ms, record.revision);
   return node;
 }
 
-DocNode NodesView(Controller& control) {
-  DocNode list = ListNode();
+std::vector<DocNode> NodesView(Controller& control) {
+  std::vector<DocNode> list;
   for (const auto& [name, record] : control.state().nodes()) {
-    list.children.push_back(NodeView(control, record));
+    list.push_back(NodeView(control, record));
   }
-  return Listed("nodes", std::move(list));
+  return list;
 }
 
 // What a pool has, added up over its nodes.
-DocNode PoolsView(Controller& control) {
+std::vector<DocNode> PoolsView(Controller& control) {
   struct Pool {
-    std::int64_t nodes = 0, ready = 0, gpus = 0, in_use = 0;
+    std::int64_t nodes = 0, ready = 0, gpus = 0, in_use = 0, created_ms = 0;
+    std::uint64_t revision = 0;
     bool is_virtual = false, simulated = false;
   };
   std::map<std::string, Pool> pools;
   const auto& cluster = control.engine().cluster();
   for (const auto& [name, record] : control.state().nodes()) {
     auto& pool = pools[record.node.pool];
+    if (pool.nodes == 0 || record.joined_ms < pool.created_ms) pool.created_ms = record.joined_ms;
+    pool.revision = std::max(pool.revision, record.revision);
     ++pool.nodes;
     pool.ready += record.up && !record.node.cordoned && !record.node.draining ? 1 : 0;
     pool.gpus += static_cast<std::int64_t>(record.node.gpus.size());
@@ -97,19 +105,22 @@ DocNode PoolsView(Controller& control) {
     pool.is_virtual |= record.node.labels.contains("virtual");
     pool.simulated |= record.node.labels.contains("simulated");
   }
-  DocNode list = ListNode();
+  std::vector<DocNode> list;
   for (const auto& [name, pool] : pools) {
-    DocNode node = MapNode();
-    Put(node, "name", TextNode(name));
-    Put(node, "nodes", NumberNode(pool.nodes));
-    Put(node, "nodes_ready", NumberNode(pool.ready));
-    Put(node, "gpus", NumberNode(pool.gpus));
-    Put(node, "gpus_in_use", NumberNode(pool.in_use));
-    if (pool.is_virtual) Put(node, "virtual", BoolNode(true));
-    if (pool.simulated) Put(node, "simulated", BoolNode(true));
-    list.children.push_back(std::move(node));
+    DocNode node = ObjectNode(name, name), spec = MapNode(), status = MapNode();
+    Put(spec, "nodes", NumberNode(pool.nodes));
+    Put(spec, "gpus", NumberNode(pool.gpus));
+    Put(status, "phase", TextNode(pool.ready > 0 ? "ready" : "down"));
+    Put(status, "nodes_ready", NumberNode(pool.ready));
+    Put(status, "gpus_in_use", NumberNode(pool.in_use));
+    if (pool.is_virtual) Put(status, "virtual", BoolNode(true));
+    if (pool.simulated) Put(status, "simulated", BoolNode(true));
+    Put(node, "spec", std::move(spec));
+    Put(node, "status", std::move(status));
+    PutAge(node, pool.created_ms, pool.revision);
+    list.push_back(std::move(node));
   }
-  return Listed("pools", std::move(list));
+  return list;
 }
 
 DocNode TopologyView(Controller& control) {
@@ -132,17 +143,23 @@ DocNode TopologyView(Controller& control) {
       Put(one, "gpus", NumberNode(gpus));
       domains.children.push_back(std::move(one));
     }
-    DocNode node = MapNode();
-    Put(node, "level", TextNode(level.name));
-    Put(node, "domains", std::move(domains));
-    levels.children.push_back(std::move(node));
+    DocNode one = MapNode();
+    Put(one, "level", TextNode(level.name));
+    Put(one, "domains", std::move(domains));
+    levels.children.push_back(std::move(one));
   }
-  return Listed("levels", std::move(levels));
+  DocNode node = MapNode();
+  Put(node, "levels", std::move(levels));
+  return node;
 }
 
-DocNode GpusView(Controller& control, const Access& access) {
-  std::map<std::pair<std::string, int>, std::vector<const JobRecord*>> holders;
-  for (const auto& [id, job] : control.state().jobs()) {
+namespace {
+
+using Holders = std::vector<const JobRecord*>;
+
+std::map<std::pair<std::string, int>, Holders> HoldersOf(const state::State& state) {
+  std::map<std::pair<std::string, int>, Holders> holders;
+  for (const auto& [id, job] : state.jobs()) {
     for (const auto& worker : job.workers) {
       if (!worker.Holds()) continue;
       for (auto mask = worker.devices; mask != 0; mask &= mask - 1) {
@@ -151,40 +168,54 @@ DocNode GpusView(Controller& control, const Access& access) {
       }
     }
   }
-  DocNode list = ListNode();
+  return holders;
+}
+
+DocNode GpuNode(const state::NodeRecord& record, std::size_t index, const Holders& holders,
+                const Access& access) {
+  const auto& gpu = record.node.gpus[index];
+  const auto id = record.node.name + "/" + std::to_string(index);
+  DocNode node = ObjectNode(id, id), spec = MapNode(), status = MapNode();
+  Put(spec, "node", TextNode(record.node.name));
+  Put(spec, "gpu", NumberNode(static_cast<std::int64_t>(index)));
+  Put(spec, "type", TextNode(gpu.type));
+  Put(spec, "memory_bytes", NumberNode(gpu.memory_bytes));
+  Put(spec, "numa", NumberNode(gpu.numa));
+  if (gpu.pcie_switch >= 0) Put(spec, "pcie_switch", NumberNode(gpu.pcie_switch));
+  if (gpu.nvlink_island >= 0) Put(spec, "nvlink_island", NumberNode(gpu.nvlink_island));
+  DocNode jobs = ListNode();
+  std::int64_t others = 0;
+  for (const auto* job : holders) {
+    if (!access.Sees(job->user, job->spec->queue)) {
+      ++others;
+      continue;
+    }
+    DocNode one = ObjectNode(std::to_string(job->id), job->name());
+    Put(one, "user", TextNode(job->user));
+    Put(one, "queue", TextNode(job->spec->queue));
+    jobs.children.push_back(std::move(one));
+  }
+  Put(status, "phase", TextNode(!holders.empty() ? "held" : record.up ? "free" : "down"));
+  Put(status, "jobs", std::move(jobs));
+  if (others > 0) Put(status, "others", NumberNode(others));
+  PutMarks(status, record.node);
+  Put(node, "spec", std::move(spec));
+  Put(node, "status", std::move(status));
+  PutAge(node, record.joined_ms, record.revision);
+  return node;
+}
+
+}  // namespace
+
+std::vector<DocNode> GpusView(Controller& control, const Access& access) {
+  auto holders = HoldersOf(control.state());
+  std::vector<DocNode> list;
   for (const auto& [name, record] : control.state().nodes()) {
     for (std::size_t i = 0; i < record.node.gpus.size(); ++i) {
-      const auto& gpu = record.node.gpus[i];
-      DocNode node = MapNode();
-      Put(node, "node", TextNode(name));
-      Put(node, "gpu", NumberNode(static_cast<std::int64_t>(i)));
-      Put(node, "type", TextNode(gpu.type));
-      Put(node, "memory_bytes", NumberNode(gpu.memory_bytes));
-      Put(node, "numa", NumberNode(gpu.numa));
-      if (gpu.pcie_switch >= 0) Put(node, "pcie_switch", NumberNode(gpu.pcie_switch));
-      if (gpu.nvlink_island >= 0) Put(node, "nvlink_island", NumberNode(gpu.nvlink_island));
-      DocNode jobs = ListNode();
-      std::int64_t others = 0;
-      for (const auto* job : holders[{name, static_cast<int>(i)}]) {
-        if (!access.Sees(job->user, job->spec->queue)) {
-          ++others;
-          continue;
-        }
-        DocNode one = MapNode();
-        Put(one, "id", TextNode(std::to_string(job->id)));
-        Put(one, "name", TextNode(job->name()));
-        Put(one, "user", TextNode(job->user));
-        Put(one, "queue", TextNode(job->spec->queue));
-        jobs.children.push_back(std::move(one));
-      }
-      Put(node, "jobs", std::move(jobs));
-      if (others > 0) Put(node, "others", NumberNode(others));
-      if (record.node.labels.contains("virtual")) Put(node, "virtual", BoolNode(true));
-      if (record.node.labels.contains("simulated")) Put(node, "simulated", BoolNode(true));
-      list.children.push_back(std::move(node));
+      list.push_back(GpuNode(record, i, holders[{name, static_cast<int>(i)}], access));
     }
   }
-  return Listed("gpus", std::move(list));
+  return list;
 }
 
 namespace {
@@ -205,41 +236,41 @@ std::map<std::string, Counts> CountJobs(const state::State& state) {
 
 DocNode QueueNode(Controller& control, const model::Queue& spec, const Counts& counts) {
   const auto& queues = control.engine().cluster().queues();
-  DocNode node = MapNode();
-  Put(node, "name", TextNode(spec.name));
+  DocNode node = ObjectNode(spec.name, spec.name), status = MapNode();
   const auto id = queues.Find(spec.name);
   if (id != engine::kNone) {
     const auto& queue = queues[id];
-    Put(node, "gpu_quota", Milli(queue.quota[engine::kGpuDim]));
-    Put(node, "gpu_limit", Milli(queue.limit[engine::kGpuDim]));
-    Put(node, "gpus_held", Milli(queue.held[engine::kGpuDim]));
-    Put(node, "gpu_fair_share", Milli(queue.share[engine::kGpuDim]));
-    Put(node, "gpus_asked", Milli(queue.request[engine::kGpuDim]));
+    Put(status, "gpu_quota", Milli(queue.quota[engine::kGpuDim]));
+    Put(status, "gpu_limit", Milli(queue.limit[engine::kGpuDim]));
+    Put(status, "gpus_held", Milli(queue.held[engine::kGpuDim]));
+    Put(status, "gpu_fair_share", Milli(queue.share[engine::kGpuDim]));
+    Put(status, "gpus_asked", Milli(queue.request[engine::kGpuDim]));
   }
-  Put(node, "jobs_running", NumberNode(counts.running));
-  Put(node, "jobs_waiting", NumberNode(counts.waiting));
-  PutPoolMarks(control, node);
+  Put(status, "jobs_running", NumberNode(counts.running));
+  Put(status, "jobs_waiting", NumberNode(counts.waiting));
+  PutPoolMarks(control, status);
+  Put(node, "spec", model::QueuesToNode({spec}).children.front());
+  Put(node, "status", std::move(status));
+  const auto record = control.state().RecordOf(spec.name);
+  PutAge(node, record.created_ms, record.revision);
   return node;
 }
 
 }  // namespace
 
-DocNode QueuesView(Controller& control, const Access& access) {
+std::vector<DocNode> QueuesView(Controller& control, const Access& access) {
   auto counts = CountJobs(control.state());
-  DocNode list = ListNode();
+  std::vector<DocNode> list;
   for (const auto& spec : control.state().queues()) {
     if (access.On(spec.name) < Role::kViewer) continue;
-    list.children.push_back(QueueNode(control, spec, counts[spec.name]));
+    list.push_back(QueueNode(control, spec, counts[spec.name]));
   }
-  return Listed("queues", std::move(list));
+  return list;
 }
 
 DocNode QueueView(Controller& control, const model::Queue& spec) {
   auto counts = CountJobs(control.state());
-  DocNode node = QueueNode(control, spec, counts[spec.name]);
-  DocNode file = model::QueuesToNode({spec});
-  Put(node, "spec", file.children.front());
-  return node;
+  return QueueNode(control, spec, counts[spec.name]);
 }
 
 }  // namespace muster::control

@@ -89,8 +89,12 @@ DocNode EventToNode(const EventBody& body) {
           TokenMade shown = event;
           shown.hash.clear();
           Fields(packer, shown);
+        } else if constexpr (std::is_same_v<T, JobSubmitted>) {
+          JobSubmitted shown = event;
+          shown.key.clear();  // its sender's alone
+          Fields(packer, shown);
         } else if constexpr (std::is_same_v<T, RequestAnswered>) {
-          RequestAnswered shown = event;  // the key is its sender's alone
+          RequestAnswered shown = event;
           shown.key.clear();
           shown.digest.clear();
           shown.answer.clear();

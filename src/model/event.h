@@ -235,6 +235,6 @@ std::string_view KindOf(const EventBody& body);  // "worker-placed"
 JobNumber JobOf(const EventBody& body);          // 0: it is about no job
 std::string EncodeEvent(const EventBody& body);
 Result<EventBody> DecodeEvent(std::string_view bytes);
-DocNode EventToNode(const EventBody& body);  // its fields, for people: no hash of a token
+DocNode EventToNode(const EventBody& body);  // its fields, for people: no hash of a token, no keys
 
 }  // namespace muster::model

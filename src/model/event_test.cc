@@ -45,6 +45,7 @@ TEST(Event, EveryKindSurvivesItsBytes) {
   round_trip(UserRemoved{"ana", "root"});
   round_trip(TokenMade{"k3f", "laptop", "ana", "9f86d0", 1'900'000'000'000, "viewer", "ana"});
   round_trip(TokenRevoked{"k3f", "ana"});
+  round_trip(RequestAnswered{"ana", "key", "9f86", "job 7", 201, "{}"});
 }
 
 TEST(Event, AJobComesBackEqual) {
@@ -79,12 +80,22 @@ TEST(Event, AKindKeepsItsNumberAndItsName) {
                                                                 {UserRemoved{}, "user-removed"},
                                                                 {TokenMade{}, "token-made"},
                                                                 {TokenRevoked{}, "token-revoked"}};
+  EXPECT_EQ(EventBody(RequestAnswered{}).index(), 25U);
   std::size_t number = 20;
   for (const auto& [body, name] : added) {
     EXPECT_EQ(body.index(), number++);
     EXPECT_EQ(KindOf(body), name);
     EXPECT_EQ(JobOf(body), 0U);
   }
+}
+
+TEST(Event, TheKeyOfARequestIsItsSendersAlone) {
+  const auto answered = EventToNode(RequestAnswered{"ana", "key", "9f86", "job 7", 201, "{}"});
+  EXPECT_EQ(answered.Find("object")->text, "job 7");
+  for (const char* hidden : {"key", "digest", "answer"}) EXPECT_EQ(answered.Find(hidden), nullptr);
+  const auto submitted =
+      EventToNode(JobSubmitted{7, std::make_shared<Job>(SomeJob()), "ana", 1, 1, {}, "key#0#9f86"});
+  EXPECT_EQ(submitted.Find("key"), nullptr);
 }
 
 TEST(Event, TheHashOfATokenIsKeptAndShownToNobody) {

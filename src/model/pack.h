@@ -203,6 +203,8 @@ class DocPacker {
       return TextNode(Name(value));
     } else if constexpr (requires { NameOf(value); }) {
       return TextNode(NameOf(value));
+    } else if (std::is_same_v<T, std::int64_t> && static_cast<std::int64_t>(value) == INT64_MAX) {
+      return TextNode("unlimited");
     } else {
       return NumberNode(static_cast<std::int64_t>(value));
     }

@@ -233,7 +233,8 @@ Result<void> PostgresStore::Read(const RecordQuery& query,
                                  const std::function<Result<void>(const Record&)>& each) {
   std::string sql =
       "select revision, at_ms, job, checksum, body from muster.journal where revision > $1";
-  if (query.job != 0) sql += " and job = $3";
+  if (query.before != 0) sql += " and revision < $3";
+  if (query.job != 0) sql += query.before != 0 ? " and job = $4" : " and job = $3";
   sql += query.latest ? " order by revision desc limit $2" : " order by revision limit $2";
   if (query.latest) sql = "select * from (" + sql + ") as latest order by revision";
   std::uint64_t after = query.after;
@@ -241,6 +242,7 @@ Result<void> PostgresStore::Read(const RecordQuery& query,
     const std::size_t page = query.latest ? left : std::min(left, kPage);
     PgParams params;
     params.Number(after).Number(std::uint64_t{page});
+    if (query.before != 0) params.Number(query.before);
     if (query.job != 0) params.Number(query.job);
     auto rows = Ask(sql, params);
     if (!rows) return tl::unexpected(rows.error());

@@ -136,7 +136,14 @@ struct NodeRecord {
   model::Node node;
   bool up = true;
   std::string why;             // it is down
-  std::uint64_t revision = 0;  // of the last thing that happened to it
+  std::int64_t joined_ms = 0;  // for the first time
+  std::uint64_t revision = 0;  // of the last thing that was found or said about it
+};
+
+// Beside the queue itself, which is as its file says.
+struct QueueRecord {
+  std::int64_t created_ms = 0;
+  std::uint64_t revision = 0;  // of its last change
 };
 
 struct UserRecord {
@@ -144,7 +151,8 @@ struct UserRecord {
   std::string role;  // "viewer", "user", "admin"
   std::vector<std::string> groups;
   std::int64_t set_ms = 0;
-  std::uint64_t revision = 0;
+  std::int64_t created_ms = 0;
+  std::uint64_t revision = 0;  // of its last change
 };
 
 struct TokenRecord {
@@ -156,7 +164,7 @@ struct TokenRecord {
   std::int64_t expires_ms = 0;  // 0: never
   std::string role;             // at most this one; empty: all that the user may
   std::string by;
-  std::uint64_t revision = 0;
+  std::uint64_t revision = 0;  // of its making
 };
 
 Phase PhaseOf(const JobRecord& job);

@@ -47,11 +47,16 @@ void Fields(V& v, ArrayRecord& a) {
 }
 template <typename V>
 void Fields(V& v, NodeRecord& n) {
-  v("node", n.node)("up", n.up)("why", n.why)("revision", n.revision);
+  v("node", n.node)("up", n.up)("why", n.why)("joined_ms", n.joined_ms)("revision", n.revision);
+}
+template <typename V>
+void Fields(V& v, QueueRecord& q) {
+  v("created_ms", q.created_ms)("revision", q.revision);
 }
 template <typename V>
 void Fields(V& v, UserRecord& u) {
-  v("name", u.name)("role", u.role)("groups", u.groups)("set_ms", u.set_ms)("revision", u.revision);
+  v("name", u.name)("role", u.role)("groups", u.groups)("set_ms", u.set_ms)(
+      "created_ms", u.created_ms)("revision", u.revision);
 }
 template <typename V>
 void Fields(V& v, TokenRecord& t) {

@@ -215,12 +215,14 @@ Result<void> SqliteStore::Read(const RecordQuery& query,
                                const std::function<Result<void>(const Record&)>& each) {
   std::string sql = "select revision, at_ms, job, checksum, body from journal where revision > ?";
   if (query.job != 0) sql += " and job = ?";
+  if (query.before != 0) sql += " and revision < ?";
   sql += query.latest ? " order by revision desc limit ?" : " order by revision limit ?";
   if (query.latest) sql = "select * from (" + sql + ") order by revision";
   Statement select;
   if (select.Prepare(db_.get(), sql.c_str()) != SQLITE_OK) return Failed();
   select.Reset().Bind(query.after);
   if (query.job != 0) select.Bind(query.job);
+  if (query.before != 0) select.Bind(query.before);
   select.Bind(std::uint64_t{query.limit});
   for (;;) {
     const int step = select.Step();

@@ -13,6 +13,7 @@ using model::StopWhy;
 struct State::Folder {
   State& s;
   std::int64_t at_ms;
+  std::uint64_t revision;  // of this event
 
   JobRecord& Job(JobNumber id) const {
     const auto found = s.jobs_.find(id);
@@ -57,21 +58,35 @@ struct State::Folder {
     record.node.draining |= draining;
     record.up = true;
     record.why.clear();
-    record.revision = s.revision_ + 1;
+    record.revision = revision;
+    if (record.joined_ms == 0) record.joined_ms = at_ms;
   }
   void operator()(const model::NodeWent& e) const {
     auto& record = s.nodes_[e.node];
     record.up = e.up;
     record.why = e.why;
-    record.revision = s.revision_ + 1;
+    record.revision = revision;
   }
   void operator()(const model::NodeMarked& e) const {
     auto& record = s.nodes_[e.node];
     record.node.cordoned = e.cordoned;
     record.node.draining = e.draining;
-    record.revision = s.revision_ + 1;
+    record.revision = revision;
   }
-  void operator()(const model::QueuesApplied& e) const { s.queues_ = e.queues; }
+  void operator()(const model::QueuesApplied& e) const {
+    std::map<std::string, QueueRecord> records;
+    for (const auto& queue : e.queues) {
+      auto& record = records[queue.name];
+      record = {at_ms, revision};
+      const auto known = s.queue_records_.find(queue.name);
+      if (known == s.queue_records_.end()) continue;
+      record.created_ms = known->second.created_ms;
+      const bool same = std::find(s.queues_.begin(), s.queues_.end(), queue) != s.queues_.end();
+      if (same) record.revision = known->second.revision;
+    }
+    s.queues_ = e.queues;
+    s.queue_records_ = std::move(records);
+  }
 
   void operator()(const model::JobSubmitted& e) const {
     JobRecord job;
@@ -246,15 +261,16 @@ struct State::Folder {
     s.past_use_ms_ = at_ms;
   }
   void operator()(const model::UserSet& e) const {
-    s.users_[e.name] = {e.name, e.role, e.groups, at_ms, s.revision_ + 1};
+    auto& user = s.users_[e.name];
+    const auto created_ms = user.created_ms == 0 ? at_ms : user.created_ms;
+    user = {e.name, e.role, e.groups, at_ms, created_ms, revision};
   }
   void operator()(const model::UserRemoved& e) const {
     s.users_.erase(e.name);
     std::erase_if(s.tokens_, [&](const auto& token) { return token.second.user == e.name; });
   }
   void operator()(const model::TokenMade& e) const {
-    s.tokens_[e.id] = {e.id,         e.name, e.user, e.hash,         at_ms,
-                       e.expires_ms, e.role, e.by,   s.revision_ + 1};
+    s.tokens_[e.id] = {e.id, e.name, e.user, e.hash, at_ms, e.expires_ms, e.role, e.by, revision};
   }
   void operator()(const model::TokenRevoked& e) const { s.tokens_.erase(e.id); }
   void operator()(const model::RequestAnswered& e) const { s.requests_.Add({e, 0}); }
@@ -262,7 +278,7 @@ struct State::Folder {
 
 void State::Fold(const model::Event& event) {
   released_.clear();
-  std::visit(Folder{*this, event.at_ms}, event.body);
+  std::visit(Folder{*this, event.at_ms, revision_ + 1}, event.body);
   ++revision_;
   const auto touched = jobs_.find(model::JobOf(event.body));
   if (touched != jobs_.end()) touched->second.revision = revision_;
@@ -332,6 +348,11 @@ void State::Respec(JobRecord& job, std::shared_ptr<const model::Job> spec) {
 const JobRecord* State::Find(JobNumber job) const {
   const auto found = jobs_.find(job);
   return found == jobs_.end() ? nullptr : &found->second;
+}
+
+QueueRecord State::RecordOf(const std::string& queue) const {
+  const auto found = queue_records_.find(queue);
+  return found == queue_records_.end() ? QueueRecord{} : found->second;
 }
 
 const ArrayRecord* State::FindArray(JobNumber array) const {

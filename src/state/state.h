@@ -39,6 +39,8 @@ class State {
   const std::map<JobNumber, ArrayRecord>& arrays() const { return arrays_; }
   const std::map<std::string, NodeRecord>& nodes() const { return nodes_; }
   const std::vector<model::Queue>& queues() const { return queues_; }
+  // Of one of queues(): when it came and when it last changed.
+  QueueRecord RecordOf(const std::string& queue) const;
   const std::map<std::string, UserRecord>& users() const { return users_; }     // by name
   const std::map<std::string, TokenRecord>& tokens() const { return tokens_; }  // by id
   const std::map<std::string, std::int64_t>& past_use() const { return past_use_; }
@@ -82,9 +84,10 @@ class State {
   std::map<JobNumber, ArrayRecord> arrays_;
   std::map<std::string, NodeRecord> nodes_;
   std::vector<model::Queue> queues_;
-  std::map<std::string, std::int64_t> past_use_;  // by queue: decayed GPU-milliseconds
-  std::int64_t past_use_ms_ = 0;                  // when it was noted
-  std::deque<JobNumber> ended_;                   // oldest first
+  std::map<std::string, QueueRecord> queue_records_;  // by name
+  std::map<std::string, std::int64_t> past_use_;      // by queue: decayed GPU-milliseconds
+  std::int64_t past_use_ms_ = 0;                      // when it was noted
+  std::deque<JobNumber> ended_;                       // oldest first
   std::uint64_t ended_jobs_ = 0;
   RequestKeys requests_;
   std::map<std::string, UserRecord> users_;

@@ -49,6 +49,35 @@ TEST_F(StateTest, AJobGoesFromWaitingToSucceeded) {
   EXPECT_EQ(state_.Find(job)->started_ms, 1500);
 }
 
+TEST_F(StateTest, ARecordSaysWhenItCameAndWhichRevisionLastChangedIt) {
+  model::Node node;
+  node.name = "n";
+  Fold(model::NodeJoined{node});
+  Fold(model::NodeMarked{"n", true, false, "root"});
+  EXPECT_EQ(state_.nodes().at("n").joined_ms, 1000);
+  EXPECT_EQ(state_.nodes().at("n").revision, 2U);
+  model::Queue a, b;
+  a.name = "a";
+  b.name = "b";
+  Fold(model::QueuesApplied{{a, b}, "root"});
+  b.priority = 7;
+  Fold(model::QueuesApplied{{a, b}, "root"});
+  EXPECT_EQ(state_.RecordOf("a").revision, 3U);
+  EXPECT_EQ(state_.RecordOf("b").revision, 4U);
+  EXPECT_EQ(state_.RecordOf("b").created_ms, 1002);
+  Fold(model::UserSet{"ana", "user", {}, "root"});
+  Fold(model::UserSet{"ana", "admin", {}, "root"});
+  EXPECT_EQ(state_.users().at("ana").created_ms, 1004);
+  EXPECT_EQ(state_.users().at("ana").revision, 6U);
+  Fold(model::TokenMade{"t", "laptop", "ana", "", 0, "", "root"});
+  EXPECT_EQ(state_.tokens().at("t").revision, 7U);
+  const auto copy = State::Decode(state_.Encode());
+  ASSERT_TRUE(copy);
+  EXPECT_EQ(copy->nodes().at("n").revision, 2U);
+  EXPECT_EQ(copy->RecordOf("b").revision, 4U);
+  EXPECT_EQ(copy->users().at("ana").revision, 6U);
+}
+
 TEST_F(StateTest, TheCauseOfAPauseOutlivesTheExitThatFollows) {
   const auto job = Submit(kTwo);
   for (std::uint32_t w : {0U, 1U}) Fold(model::WorkerPlaced{job, w, 1, "n", 1});

@@ -45,6 +45,7 @@ struct HistoryRow {
 struct RecordQuery {
   model::JobNumber job = 0;  // 0: any
   std::uint64_t after = 0;   // revisions above this
+  std::uint64_t before = 0;  // and below this; 0: all
   std::size_t limit = 1'000;
   bool latest = false;  // the last `limit` of them; still in ascending order
 };

@@ -110,6 +110,9 @@ TEST_P(StoreTest, WhatWasAppendedIsThereAfterReopening) {
   EXPECT_EQ(Revisions(*store, {.job = 1}), (std::vector<std::uint64_t>{1, 4}));
   EXPECT_EQ(Revisions(*store, {.limit = 2}), (std::vector<std::uint64_t>{1, 2}));
   EXPECT_EQ(Revisions(*store, {.limit = 2, .latest = true}), (std::vector<std::uint64_t>{4, 5}));
+  EXPECT_EQ(Revisions(*store, {.after = 1, .before = 4}), (std::vector<std::uint64_t>{2, 3}));
+  EXPECT_EQ(Revisions(*store, {.job = 1, .before = 4, .limit = 1, .latest = true}),
+            (std::vector<std::uint64_t>{1}));
 }
 
 TEST_P(StoreTest, EveryByteOfARecordComesBack) {

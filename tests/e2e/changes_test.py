@@ -208,9 +208,9 @@ class Mistakes(Changes):
         said = self.wrong("POST", "jobs", job("true", queue="opne"), "queue")
         self.assertIn("did you mean open?", said["hint"])
         self.wrong("POST", "plan", job("true", queue="nowhere"), "queue")
-        self.wrong("POST", "jobs", {"jobs": [job("true", name="a", queue="open"), job("true", name="b", queue="nowhere", kind="tune"),
+        self.wrong("POST", "jobs", {"jobs": [job("true", name="a", queue="open"), {"name": "b", "queue": "nowhere", "kind": "build", "template": "rstudio"},
                                              job("true", name="c", queue="open", after=["nothing:ok"])]},
-                   "jobs[1].kind", "jobs[1].queue", "jobs[2].after")
+                   "jobs[1].template", "jobs[1].queue", "jobs[2].after")
 
     def test_a_queue_is_put_by_its_own_keys(self):
         said = self.wrong("PUT", "queues/open", {"wieght": 2, "command": ["x"]}, "wieght", "command")
@@ -225,7 +225,7 @@ class Mistakes(Changes):
         self.daemon.wait(one, ("running",))
         _, said = self.send("PUT", "queues/open", {"quota": {"gpus": 3}, "limit": {"gpus": 4}})
         shown = self.daemon.call("GET", "queues/open")
-        self.assertEqual((said["gpu_quota"], said["gpu_limit"], said["gpus_held"]), (3, 4, 1))
+        self.assertEqual([said["status"][key] for key in ("gpu_quota", "gpu_limit", "gpus_held")], [3, 4, 1])
         self.assertEqual(said, shown)
         _, said = self.send("PUT", "queues/fresh", {"quota": {"gpus": 1}})
         self.assertEqual(said, self.daemon.call("GET", "queues/fresh"))

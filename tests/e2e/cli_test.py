@@ -156,7 +156,7 @@ class Changing(CliCase):
 
     def test_queue_edit_puts_what_the_editor_wrote(self):
         self.cli("queue", "edit", "vision", env={"EDITOR": "sed -i 's/gpus: 2/gpus: 3/'"})
-        self.assertEqual(self.get("queue", "show", "vision")["gpu_quota"], 3)
+        self.assertEqual(self.get("queue", "show", "vision")["status"]["gpu_quota"], 3)
         self.assertIn("nothing was changed", self.cli("queue", "edit", "vision", env={"EDITOR": "true"}).stderr)
         self.cli("queue", "edit", "vision", status=5, env={"EDITOR": "false"})
         self.cli("queue", "edit", "vision", status=5, env={"EDITOR": "sed -i 's/gpus: 3/gpus: many/'"})
@@ -167,7 +167,7 @@ class Changing(CliCase):
         os.chmod(editor, 0o755)
         done = self.cli("queue", "edit", "vision", status=5, env={"EDITOR": editor})
         self.assertIn("changed by someone else", done.stderr)
-        self.assertEqual(self.get("queue", "show", "vision")["gpu_quota"], 4)
+        self.assertEqual(self.get("queue", "show", "vision")["status"]["gpu_quota"], 4)
 
     def test_init_never_overwrites_and_its_file_runs(self):
         self.cli("init", "first.yaml")
@@ -196,7 +196,7 @@ class People(CliCase):
         self.assertNotIn(secret, made.stderr)
         self.assertIn("not shown again", made.stderr)
         mine = [one for one in self.get("token", "list")["tokens"] if one["name"] == "laptop"][0]
-        self.assertEqual(mine["user"], "ana")
+        self.assertEqual(mine["spec"]["user"], "ana")
         self.assertIn("expires in", self.cli("doctor").stdout)
 
         remote = {"MUSTER_DAEMON": ""}
@@ -238,11 +238,11 @@ class People(CliCase):
 
     def test_users_and_the_audit(self):
         self.cli("user", "set", "eva", "--role", "viewer", "--group", "a", "--group", "b")
-        self.assertEqual([one["groups"] for one in self.get("user", "list")["users"] if one["name"] == "eva"], [["a", "b"]])
+        self.assertEqual([one["spec"]["groups"] for one in self.get("user", "list")["users"] if one["name"] == "eva"], [["a", "b"]])
         self.assertIn("would be", self.cli("user", "set", "eva", "--role", "admin", "--dry-run").stdout)
         self.assertIn("would have", self.cli("user", "remove", "eva", "--dry-run").stdout)
         self.assertIn("--yes", self.cli("user", "remove", "eva", status=2).stderr)
-        self.assertEqual([one["role"] for one in self.get("user", "list")["users"] if one["name"] == "eva"], ["viewer"])
+        self.assertEqual([one["spec"]["role"] for one in self.get("user", "list")["users"] if one["name"] == "eva"], ["viewer"])
         self.cli("user", "remove", "eva", "--yes")
         self.assertNotIn("eva", self.cli("user", "list").stdout)
         self.assertIn("eva", self.cli("audit", "--operation", "putUser").stdout)
@@ -372,11 +372,11 @@ class Speaking(CliCase):
 
     def test_lists_are_filtered_sorted_and_cut(self):
         gpus = self.get("gpus", "--sort=-gpu", "--limit", "3")["gpus"]
-        self.assertEqual([one["gpu"] for one in gpus], [3, 2, 1])
+        self.assertEqual([one["spec"]["gpu"] for one in gpus], [3, 2, 1])
         self.assertEqual([one["gpu"] for one in self.get("gpus", "--filter", "gpu>=1,gpu<3")["gpus"]], [1, 2])
         self.assertEqual(self.cli("queue", "list", "--filter", "name~vision", "--sort", "name", "-o", "name").stdout, "vision\nvision/old\n")
         self.assertEqual(self.cli("audit", "--filter", "operation=applyQueues", "-o", "jsonl").stdout.count("\n"), len(QUEUES["queues"]))
-        self.assertIn("it has: name", self.cli("nodes", "--sort", "colour", status=2).stderr)
+        self.assertIn("there are: id, name", self.cli("nodes", "--sort", "colour", status=2).stderr)
 
     def test_names_never_lead_to_another_address(self):
         for words in (("user", "set", "x/../y", "--role", "user"), ("user", "remove", ""), ("token", "revoke", ""), ("node", "cordon", "a/b"),

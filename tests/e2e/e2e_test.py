@@ -250,7 +250,7 @@ class Sharing(Case):
         self.path("go").touch()
         self.assertEqual(self.daemon.wait(big)["status"]["termination"]["exit"]["exit_code"], 5)
         self.daemon.wait(small, ("running",))
-        held = [gpu["jobs"] for gpu in self.daemon.call("GET", "gpus")["gpus"] if gpu["jobs"]]
+        held = [gpu["status"]["jobs"] for gpu in self.daemon.call("GET", "gpus")["gpus"] if gpu["status"]["jobs"]]
         self.assertEqual([[one["id"] for one in jobs] for jobs in held], [[small], [small]])
 
     def test_a_running_job_is_scaled_down(self):
@@ -353,7 +353,7 @@ class Explained(Case):
         self.assertTrue(self.daemon.call("GET", f"jobs/{held}")["status"]["virtual"])
         self.assertTrue(self.why(held)["virtual"])
         self.assertIn("the GPUs here are virtual", self.daemon.muster("why", str(held)).stdout)
-        self.assertTrue(all(queue["virtual"] for queue in self.daemon.call("GET", "queues")["queues"]))
+        self.assertTrue(all(queue["status"]["virtual"] for queue in self.daemon.call("GET", "queues")["queues"]))
         self.assertIn("virtual", self.daemon.muster("queue", "list").stdout)
 
     def test_ps_says_in_a_few_words_why_a_job_does_not_run(self):

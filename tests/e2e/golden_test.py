@@ -50,7 +50,7 @@ JOBS = [
 FILES = {
     "help": ["", "queue", "ps --help", "node drain --help"],
     "lists": ["ps -a", "ps -a -o wide", "ps --filter phase=held", "ps -o name", "nodes", "nodes -o wide", "gpus", "gpus --topology", "pools",
-              "queue list", "user list", "token list", "nodes --filter state=down", "gpus --sort=-gpu --limit 2 -o name"],
+              "queue list", "user list", "token list", "nodes --filter phase=down", "gpus --sort=-gpu --limit 2 -o name"],
     "job": ["describe train", "describe big", "describe quick", "describe sweep"],
     "why": ["why train", "why grow", "why big", "why wide", "why next", "why sweep", "why kept", "why quick", "why gone", "why nothing"],
     "queue": ["queue show vision/detection", "queue apply q.yaml --dry-run", "queue apply q.yaml -o json", "queue delete new --yes -o json", "queue delete new"],
@@ -59,7 +59,7 @@ FILES = {
             "node cordon lab-1", "node uncordon lab-1 -o json", "suspend big", "resume big", "cancel big nothing", "cancel train"],
     "wrong": ["frobnicate", "ps --colour", "ps -o xml", "logs train -o yaml", "cancel ''", "user set x/../y --role user", "scale grow --workers many",
               "priority grow --to urgent", "nodes --sort colour", "nodes --filter ready", "describe tra/in", "wait grow --timeout soon",
-              "audit --since yesterday", "node drain lab-9", "completion tcsh", "decisions --limit 0"],
+              "audit --since yesterday", "audit --operation shout", "node drain lab-9", "completion tcsh", "decisions --limit 0"],
 }
 
 

@@ -43,7 +43,7 @@ class FirstFiveMinutes(unittest.TestCase):
         self.assertIn("muster why pretrain", first.stdout)
         self.assertIn("virtual", first.stdout)
         queues = {queue["name"]: queue for queue in self.muster("queue", "list")["queues"]}
-        self.assertEqual({queues[name]["gpu_quota"] for name in ("ana", "ben", "chen")}, {2})
+        self.assertEqual({queues[name]["status"]["gpu_quota"] for name in ("ana", "ben", "chen")}, {2})
         names = [job["name"] for job in self.muster("ps", "--all")["jobs"]]
         self.assertEqual(names.count("pretrain"), 1)
         self.assertEqual(sum(name.startswith("sweep[") for name in names), 6)

@@ -64,6 +64,7 @@ Result<void> SwarmStore::Read(const state::RecordQuery& query,
                               const std::function<Result<void>(const Record&)>& each) {
   std::vector<const Record*> found;
   for (std::uint64_t i = std::max(query.after, compacted_); i < all_.size(); ++i) {
+    if (query.before != 0 && all_[i].revision >= query.before) break;
     if (query.job == 0 || all_[i].job == query.job) found.push_back(&all_[i]);
   }
   if (found.size() > query.limit) {

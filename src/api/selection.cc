@@ -1,0 +1,310 @@
+#include "api/selection.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+#include "api/listing.h"
+#include "model/document_writer.h"
+#include "model/fields.h"
+
+namespace muster::api {
+namespace {
+
+using model::DocNode;
+
+constexpr std::size_t kMostConditions = 16;
+
+tl::unexpected<Error> Wrong(const char* parameter, const std::string& what,
+                            const std::string& hint) {
+  Error error{ErrorCode::kUsage, what, hint};
+  error.path = parameter;
+  return tl::unexpected(std::move(error));
+}
+
+tl::unexpected<Error> NoCursor() {
+  return Wrong("cursor", "this is no cursor of this list",
+               "take `next` of the page before, with the same `sort`");
+}
+
+// A label's own name may have dots.
+const DocNode* At(const DocNode& item, std::string_view path) {
+  if (const auto* whole = item.Find(path)) return whole;
+  const auto dot = path.find('.');
+  const auto* outer = dot == path.npos ? nullptr : item.Find(path.substr(0, dot));
+  return outer == nullptr ? nullptr : At(*outer, path.substr(dot + 1));
+}
+
+std::string_view TextAt(const DocNode& item, const Key& key) {
+  const auto* found = At(item, key.path);
+  const bool scalar = found != nullptr && found->kind == model::DocKind::kScalar;
+  if (key.kind == Key::Kind::kFlag && !scalar) return "false";
+  return scalar ? std::string_view(found->text) : std::string_view();
+}
+
+std::optional<double> NumberOf(std::string_view text) {
+  if (text == "unlimited") return std::numeric_limits<double>::infinity();
+  double number = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (fault != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// What is not there comes first.
+int Compare(Key::Kind kind, std::string_view a, std::string_view b) {
+  if (kind != Key::Kind::kNumber) return NaturalOrder(a, b);
+  const auto none = -std::numeric_limits<double>::infinity();
+  const auto left = NumberOf(a).value_or(none), right = NumberOf(b).value_or(none);
+  return left < right ? -1 : left > right ? 1 : 0;
+}
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// As text that can stand in an address as it is.
+std::string ToHex(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out;
+  for (const char c : text) {
+    out += kDigits[static_cast<unsigned char>(c) >> 4];
+    out += kDigits[static_cast<unsigned char>(c) & 15];
+  }
+  return out;
+}
+
+std::optional<std::string> FromHex(std::string_view hex) {
+  std::string out;
+  if (hex.size() % 2 != 0) return std::nullopt;
+  for (; !hex.empty(); hex.remove_prefix(2)) {
+    unsigned value = 0;
+    const auto [end, fault] = std::from_chars(hex.data(), hex.data() + 2, value, 16);
+    if (fault != std::errc() || end != hex.data() + 2) return std::nullopt;
+    out += static_cast<char>(value);
+  }
+  return out;
+}
+
+}  // namespace
+
+int NaturalOrder(std::string_view a, std::string_view b) {
+  std::size_t i = 0, j = 0;
+  while (i < a.size() && j < b.size()) {
+    if (IsDigit(a[i]) && IsDigit(b[j])) {
+      const auto number = [](std::string_view text, std::size_t& at) {
+        while (at + 1 < text.size() && text[at] == '0' && IsDigit(text[at + 1])) ++at;
+        const auto begin = at;
+        while (at < text.size() && IsDigit(text[at])) ++at;
+        return text.substr(begin, at - begin);
+      };
+      const auto left = number(a, i), right = number(b, j);
+      if (left.size() != right.size()) return left.size() < right.size() ? -1 : 1;
+      if (const int order = left.compare(right); order != 0) return order < 0 ? -1 : 1;
+      continue;
+    }
+    const auto rank = [](char c) { return c == '/' ? 0 : 1 + static_cast<unsigned char>(c); };
+    if (a[i] != b[j]) return rank(a[i]) < rank(b[j]) ? -1 : 1;
+    ++i;
+    ++j;
+  }
+  if (i < a.size() || j < b.size()) return i < a.size() ? 1 : -1;
+  const int order = a.compare(b);  // "01" and "1"
+  return order < 0 ? -1 : order > 0 ? 1 : 0;
+}
+
+std::optional<Key> Selection::Find(std::string_view name) const {
+  for (const std::string_view prefix : {"", "status.", "spec."}) {
+    const auto path = std::string(prefix) + std::string(name);
+    for (const auto& key : operation_->keys) {
+      if (!key.open && key.path == path) return key;
+      const bool below = key.open && path.size() > key.path.size() + 1 &&
+                         path.starts_with(key.path) && path[key.path.size()] == '.';
+      if (below) return Key{path, key.kind};
+    }
+  }
+  return std::nullopt;
+}
+
+tl::unexpected<Error> Selection::Unknown(const char* parameter, std::string_view name) const {
+  std::string list;
+  for (const auto& key : operation_->keys) {
+    if (!list.empty()) list += ", ";
+    list += key.path;
+    if (key.open) list += ".KEY";
+  }
+  return Wrong(parameter, "\"" + std::string(name) + "\" is no key of this list",
+               "there are: " + list);
+}
+
+Result<Selection::Condition> Selection::ReadCondition(std::string_view text) const {
+  const auto at = text.find_first_of("=!~<>");
+  const std::string shown(text);
+  if (at == std::string_view::npos || at == 0 || text.substr(at) == "!") {
+    return Wrong("filter", "\"" + shown + "\" is no condition",
+                 "write KEY=VALUE, or with != >= <= > < or ~ (contains); commas between");
+  }
+  const auto two = text.substr(at, 2);
+  const std::size_t size = two == "!=" || two == ">=" || two == "<=" ? 2 : 1;
+  const auto key = Find(text.substr(0, at));
+  if (!key) return Unknown("filter", text.substr(0, at));
+  Condition condition{*key, Op::kIs, std::string(text.substr(at + size))};
+  condition.op = two == "!="       ? Op::kIsNot
+                 : two == ">="     ? Op::kAtLeast
+                 : two == "<="     ? Op::kAtMost
+                 : text[at] == '~' ? Op::kContains
+                 : text[at] == '>' ? Op::kAbove
+                 : text[at] == '<' ? Op::kBelow
+                                   : Op::kIs;
+  const auto& value = condition.value;
+  const bool equality = condition.op == Op::kIs || condition.op == Op::kIsNot;
+  const bool contains = condition.op == Op::kContains;
+  switch (key->kind) {
+    case Key::Kind::kNumber:
+      if (contains || !NumberOf(value)) {
+        return Wrong("filter", "\"" + shown + "\" compares a number with what is none",
+                     key->path + ">=4");
+      }
+      break;
+    case Key::Kind::kFlag:
+      if (!equality || (value != "true" && value != "false")) {
+        return Wrong("filter", "\"" + shown + "\": " + key->path + " is true or false",
+                     key->path + "=true");
+      }
+      break;
+    case Key::Kind::kText:
+      if (!equality && !contains) {
+        return Wrong("filter", "\"" + shown + "\": " + key->path + " is a text", "use =, != or ~");
+      }
+      break;
+    case Key::Kind::kTime:
+      break;
+  }
+  return condition;
+}
+
+Result<void> Selection::ReadFilter() {
+  for (std::string_view rest = wish_.filter; !rest.empty();) {
+    const auto comma = std::min(rest.find(','), rest.size());
+    auto condition = ReadCondition(rest.substr(0, comma));
+    if (!condition) return tl::unexpected(condition.error());
+    conditions_.push_back(std::move(*condition));
+    if (conditions_.size() > kMostConditions) {
+      return Wrong("filter",
+                   "there are more than " + std::to_string(kMostConditions) + " conditions",
+                   "ask for more and look through the answer");
+    }
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  return {};
+}
+
+Result<void> Selection::ReadSort() {
+  sort_ = id_ = operation_->keys.front();
+  if (wish_.sort.empty()) return {};
+  descending_ = wish_.sort.starts_with('-');
+  const auto name = std::string_view(wish_.sort).substr(descending_ ? 1 : 0);
+  const auto key = Find(name);
+  if (!key) return Unknown("sort", name);
+  sort_ = *key;
+  return {};
+}
+
+Result<Selection> Selection::Make(const Operation& operation, Wish wish) {
+  Selection made;
+  made.operation_ = &operation;
+  made.wish_ = std::move(wish);
+  if (auto read = made.ReadFilter(); !read) return tl::unexpected(read.error());
+  if (auto read = made.ReadSort(); !read) return tl::unexpected(read.error());
+  if (auto few = CheckFields(made.wish_.fields); !few) return tl::unexpected(few.error());
+  return made;
+}
+
+bool Selection::Holds(const Condition& condition, const DocNode& item) {
+  const auto text = TextAt(item, condition.key);
+  if (condition.op == Op::kContains) return text.find(condition.value) != text.npos;
+  if (text.empty() && condition.op != Op::kIs) return condition.op == Op::kIsNot;
+  const int order = condition.key.kind == Key::Kind::kNumber
+                        ? Compare(condition.key.kind, text, condition.value)
+                        : text.compare(condition.value);
+  switch (condition.op) {
+    case Op::kIs:
+      return order == 0;
+    case Op::kIsNot:
+      return order != 0;
+    case Op::kAtLeast:
+      return order >= 0;
+    case Op::kAtMost:
+      return order <= 0;
+    case Op::kAbove:
+      return order > 0;
+    case Op::kBelow:
+      return order < 0;
+    case Op::kContains:
+      break;
+  }
+  return false;
+}
+
+bool Selection::Holds(const DocNode& item) const {
+  return std::all_of(conditions_.begin(), conditions_.end(),
+                     [&](const auto& condition) { return Holds(condition, item); });
+}
+
+DocNode Selection::Shown(DocNode item) const {
+  return wish_.fields.empty() ? std::move(item) : Pick(item, wish_.fields);
+}
+
+DocNode Selection::Answer(std::vector<DocNode> items, const std::string& next,
+                          std::uint64_t revision) const {
+  DocNode list = model::ListNode(), node = model::MapNode();
+  list.children = std::move(items);
+  Put(node, operation_->noun, std::move(list));
+  if (!next.empty()) Put(node, "next", model::TextNode(next));
+  Put(node, "revision", model::NumberNode(static_cast<std::int64_t>(revision)));
+  return node;
+}
+
+Result<std::optional<std::uint64_t>> Selection::NumberInCursor() const {
+  if (wish_.cursor.empty()) return std::nullopt;
+  const auto number = model::ParseWhole(wish_.cursor);
+  if (!number || *number <= 0) return NoCursor();
+  return static_cast<std::uint64_t>(*number);
+}
+
+Result<DocNode> Selection::Page(std::vector<DocNode> items, std::uint64_t revision) const {
+  const auto before = [this](std::string_view a, std::string_view a_id, std::string_view b,
+                             std::string_view b_id) {
+    const int order = Compare(sort_.kind, a, b);
+    const int both = order != 0 ? order : Compare(id_.kind, a_id, b_id);
+    return descending_ ? both > 0 : both < 0;
+  };
+  std::string id, key;
+  if (!wish_.cursor.empty()) {
+    const auto text = FromHex(wish_.cursor);
+    const auto first = text ? text->find('\n') : std::string::npos;
+    const auto second = first == std::string::npos ? first : text->find('\n', first + 1);
+    if (second == std::string::npos || text->substr(0, first) != wish_.sort) return NoCursor();
+    id = text->substr(first + 1, second - first - 1);
+    key = text->substr(second + 1);
+  }
+  std::erase_if(items, [&](const DocNode& item) {
+    const bool seen =
+        !wish_.cursor.empty() && !before(key, id, TextAt(item, sort_), TextAt(item, id_));
+    return seen || !Holds(item);
+  });
+  std::sort(items.begin(), items.end(), [&](const DocNode& a, const DocNode& b) {
+    return before(TextAt(a, sort_), TextAt(a, id_), TextAt(b, sort_), TextAt(b, id_));
+  });
+  std::string next;
+  if (items.size() > wish_.limit) {
+    items.resize(wish_.limit);
+    const auto& last = items.back();
+    next = wish_.sort + '\n';
+    next += TextAt(last, id_);
+    next += '\n';
+    next += TextAt(last, sort_);
+    next = ToHex(next);
+  }
+  for (auto& item : items) item = Shown(std::move(item));
+  return Answer(std::move(items), next, revision);
+}
+
+}  // namespace muster::api

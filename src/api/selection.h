@@ -1,0 +1,68 @@
+// Selection: which items of a list are shown, in which order, and where the next page begins.
+//
+// For every list but that of jobs, which has its own for speed and the same words. Which keys there
+// are is read from the OpenAPI document; `status.` and `spec.` may be left out ("phase=ready"). An
+// unknown key, a comparison that makes no sense or a cursor of another list is refused, because an
+// empty page would look like an answer. Items stand in the order of the sort key and then of what
+// tells them apart, and a cursor names both, so none that stays is skipped or shown twice. Costs a
+// look at each item, and a sort.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/router.h"
+#include "base/result.h"
+#include "model/document.h"
+
+namespace muster::api {
+
+class Selection {
+ public:
+  struct Wish {
+    std::string filter{}, sort{}, cursor{}, fields{};
+    std::size_t limit = 200;
+  };
+  static Result<Selection> Make(const Operation& operation, Wish wish);
+
+  // {nodes: [...], next, revision}
+  Result<model::DocNode> Page(std::vector<model::DocNode> items, std::uint64_t revision) const;
+
+  // For lists that are read piece by piece.
+  bool Holds(const model::DocNode& item) const;
+  model::DocNode Shown(model::DocNode item) const;  // the fields that are wanted
+  model::DocNode Answer(std::vector<model::DocNode> items, const std::string& next,
+                        std::uint64_t revision) const;
+  // The number that the cursor is; none: from the beginning.
+  Result<std::optional<std::uint64_t>> NumberInCursor() const;
+  std::size_t limit() const { return wish_.limit; }
+  const std::string& sort() const { return wish_.sort; }
+
+ private:
+  enum class Op : std::uint8_t { kIs, kIsNot, kContains, kAtLeast, kAtMost, kAbove, kBelow };
+  struct Condition {
+    Key key;
+    Op op = Op::kIs;
+    std::string value;
+  };
+  Result<void> ReadFilter();
+  Result<void> ReadSort();
+  Result<Condition> ReadCondition(std::string_view text) const;
+  std::optional<Key> Find(std::string_view name) const;
+  tl::unexpected<Error> Unknown(const char* parameter, std::string_view name) const;
+  static bool Holds(const Condition& condition, const model::DocNode& item);
+
+  const Operation* operation_ = nullptr;
+  Wish wish_;
+  std::vector<Condition> conditions_;
+  Key sort_, id_;
+  bool descending_ = false;
+};
+
+// "n2" before "n10", and "a/b" right behind "a".
+int NaturalOrder(std::string_view a, std::string_view b);
+
+}  // namespace muster::api

@@ -1,0 +1,157 @@
+#include "api/selection.h"
+
+#include <gtest/gtest.h>
+
+#include "model/document_writer.h"
+#include "model/event.h"
+
+namespace muster::api {
+namespace {
+
+using model::DocNode;
+
+template <std::size_t... I>
+std::vector<model::EventBody> Samples(std::index_sequence<I...>) {
+  return {model::EventBody(std::in_place_index<I>)...};
+}
+
+class SelectionTest : public ::testing::Test {
+ protected:
+  static std::vector<DocNode> Nodes() {
+    model::Problems problems;
+    auto documents = model::ParseDocuments(R"([
+      {"id": "n2", "spec": {"gpus_total": 8, "cpus": "unlimited"}, "labels": {"rack.b": "r1"},
+       "status": {"phase": "ready"}, "created_at": "2026-01-02T00:00:00.000Z"},
+      {"id": "n10", "spec": {"gpus_total": 16, "cordoned": true}, "labels": {"rack.b": "r2"},
+       "status": {"phase": "down"}, "created_at": "2026-01-03T00:00:00.000Z"},
+      {"id": "n1", "spec": {"gpus_total": 8, "cpus": 2.5}, "status": {"phase": "ready"}}])",
+                                           problems);
+    EXPECT_FALSE(problems.HasErrors());
+    return documents.at(0).children;
+  }
+  const Operation& Of(const std::string& path) { return *router_->Find("GET", path)->operation; }
+  Result<DocNode> Page(const Selection::Wish& wish) {
+    auto selection = Selection::Make(Of("/nodes"), wish);
+    if (!selection) return tl::unexpected(selection.error());
+    return selection->Page(Nodes(), 7);
+  }
+  std::string Ids(const Selection::Wish& wish) {
+    const auto page = Page(wish);
+    if (!page) return page.error().path + ": " + page.error().message;
+    std::string ids;
+    for (const auto& item : page->Find("nodes")->children) ids += item.Find("id")->text + " ";
+    return ids;
+  }
+
+  Result<Router> router_ = Router::Make(OpenApiText());
+};
+
+TEST_F(SelectionTest, AllConditionsMustHoldAndStatusAndSpecMayBeLeftOut) {
+  EXPECT_EQ(Ids({.filter = "status.phase=ready"}), "n1 n2 ");
+  EXPECT_EQ(Ids({.filter = "phase=ready,gpus_total>=8,name!=x"}), "n1 n2 ");
+  EXPECT_EQ(Ids({.filter = "id~0"}), "n10 ");
+  EXPECT_EQ(Ids({.filter = "phase!=ready"}), "n10 ");
+  EXPECT_EQ(Ids({.filter = "gpus_total>8"}), "n10 ");
+  EXPECT_EQ(Ids({.filter = "cpus>1000"}), "n2 ");
+  EXPECT_EQ(Ids({.filter = "cordoned=false"}), "n1 n2 ");
+  EXPECT_EQ(Ids({.filter = "labels.rack.b=r1"}), "n2 ");
+  EXPECT_EQ(Ids({.filter = "created_at>=2026-01-03"}), "n10 ");
+}
+
+TEST_F(SelectionTest, NumbersAreOrderedBySizeAndEqualOnesById) {
+  EXPECT_EQ(Ids({}), "n1 n2 n10 ");
+  EXPECT_EQ(Ids({.sort = "gpus_total"}), "n1 n2 n10 ");
+  EXPECT_EQ(Ids({.sort = "-gpus_total"}), "n10 n2 n1 ");
+  EXPECT_EQ(Ids({.sort = "cpus"}), "n10 n1 n2 ");
+  EXPECT_EQ(Ids({.sort = "-id", .limit = 2}), "n10 n2 ");
+}
+
+TEST_F(SelectionTest, PagesShowEachItemOnceInTheOrderOfTheWhole) {
+  for (const std::string sort : {"", "-id", "gpus_total", "-gpus_total", "cpus", "labels.rack.b"}) {
+    const auto whole = Ids({.sort = sort});
+    std::string walked;
+    Selection::Wish wish{.sort = sort, .limit = 1};
+    for (int pages = 0; pages < 4; ++pages) {
+      const auto page = Page(wish);
+      ASSERT_TRUE(page);
+      walked += page->Find("nodes")->children.at(0).Find("id")->text + " ";
+      EXPECT_EQ(page->Find("revision")->text, "7");
+      const auto* next = page->Find("next");
+      if (next == nullptr) break;
+      wish.cursor = next->text;
+    }
+    EXPECT_EQ(walked, whole) << sort;
+  }
+}
+
+TEST_F(SelectionTest, WhatMakesNoSenseIsRefusedWithWhatDoes) {
+  const auto unknown = Page({.filter = "colour=red"});
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().path, "filter");
+  EXPECT_NE(unknown.error().hint.find("spec.pool"), std::string::npos) << unknown.error().hint;
+  EXPECT_NE(unknown.error().hint.find("labels.KEY"), std::string::npos);
+  EXPECT_EQ(Page({.sort = "colour"}).error().path, "sort");
+  for (const char* filter : {"ready", "=x", "id!", "phase>=ready", "gpus_total~8", "gpus_total=x",
+                             "cordoned>=true", "cordoned=perhaps", "labels=x"}) {
+    const auto page = Page({.filter = filter});
+    ASSERT_FALSE(page) << filter;
+    EXPECT_EQ(page.error().path, "filter") << filter;
+    EXPECT_EQ(page.error().code, ErrorCode::kUsage);
+  }
+  const auto next = Page({.limit = 1})->Find("next")->text;
+  EXPECT_EQ(Page({.cursor = "zz"}).error().path, "cursor");
+  EXPECT_EQ(Page({.cursor = "12"}).error().path, "cursor");
+  EXPECT_EQ(Page({.sort = "-id", .cursor = next}).error().path, "cursor") << "of another order";
+}
+
+TEST_F(SelectionTest, OnlyTheFieldsThatAreWantedAreShown) {
+  const auto page = Page({.filter = "id=n2", .sort = "gpus_total", .fields = "id,status.phase"});
+  ASSERT_TRUE(page);
+  EXPECT_EQ(model::WriteJson(page->Find("nodes")->children.at(0)),
+            "{\n  \"id\": \"n2\",\n  \"status\": {\n    \"phase\": \"ready\"\n  }\n}\n");
+}
+
+TEST_F(SelectionTest, NamesStandAsPeopleCount) {
+  EXPECT_LT(NaturalOrder("n2", "n10"), 0);
+  EXPECT_LT(NaturalOrder("a", "a/b"), 0);
+  EXPECT_LT(NaturalOrder("a/b", "a-b"), 0);
+  EXPECT_GT(NaturalOrder("n02x", "n2"), 0);
+  EXPECT_NE(NaturalOrder("n02", "n2"), 0);
+  EXPECT_EQ(NaturalOrder("n2", "n2"), 0);
+}
+
+// Every list says by which key its items are told apart, and every event kind is documented.
+TEST_F(SelectionTest, TheDocumentKnowsTheListsAndTheEvents) {
+  for (const auto& [path, id] : {std::pair{"/nodes", "id"},
+                                 {"/gpus", "id"},
+                                 {"/jobs/1/workers", "worker"},
+                                 {"/events", "revision"},
+                                 {"/jobs/1/checkpoints", "revision"},
+                                 {"/audit", "id"},
+                                 {"/usage", "name"}}) {
+    EXPECT_EQ(Of(path).keys.at(0).path, id) << path;
+  }
+  const auto& schemas = *router_->document().Find("components")->Find("schemas");
+  std::vector<std::string> kinds;
+  for (const auto& kind : schemas.Find("EventKind")->Find("enum")->children) {
+    kinds.push_back(kind.text);
+  }
+  const auto& facts = *schemas.Find("Facts");
+  const auto& told = facts.Find("description")->text;
+  const auto samples = Samples(std::make_index_sequence<std::variant_size_v<model::EventBody>>());
+  ASSERT_EQ(kinds.size(), samples.size());
+  for (const auto& body : samples) {
+    const std::string kind(model::KindOf(body));
+    EXPECT_EQ(kinds.at(body.index()), kind);
+    const auto at = told.find("`" + kind + "`");
+    ASSERT_NE(at, std::string::npos) << kind;
+    const auto line = told.substr(at, told.find('\n', at) - at) + ",";
+    for (const auto& fact : model::EventToNode(body).children) {
+      EXPECT_NE(line.find(" " + fact.key + ","), std::string::npos) << kind << " " << fact.key;
+      EXPECT_NE(facts.Find("properties")->Find(fact.key), nullptr) << fact.key;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace muster::api
