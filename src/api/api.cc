@@ -97,13 +97,11 @@ const std::map<std::string, Handler>& Handlers() {
 
 struct Api::Impl {
   Impl(control::Service& service, Clock& with, Router routes, std::string version)
-      : clock(with),
-        router(std::move(routes)),
+      : router(std::move(routes)),
         desk(service, std::move(version)),
         watch(desk),
-        accounts(tokens) {}
+        accounts(tokens, with, [this](auto task) { desk.Post(std::move(task)); }) {}
 
-  Clock& clock;
   Router router;
   Desk desk;
   Watch watch;
@@ -152,6 +150,7 @@ Api::Api(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Api::~Api() = default;
 
 void Api::Attach(net::HttpServer& server) { impl_->desk.Attach(server); }
+void Api::Close() { impl_->desk.Close(); }
 
 std::size_t Api::BodyLimit(const net::Request& head) const {
   const auto match = impl_->router.Find(head.method, Below(head.path));
@@ -184,6 +183,13 @@ void Api::Written(const control::Controller& control, std::span<const state::Rec
   impl_->watch.Written(control, events);
 }
 
+void Api::AskAndHandle(net::Request request, std::shared_ptr<net::Exchange> exchange) {
+  const auto kept = std::make_shared<net::Request>(std::move(request));
+  const auto asked =
+      impl_->accounts.Ask(*kept, [this, kept, exchange] { Handle(std::move(*kept), exchange); });
+  if (!asked) ReplyError(*exchange, asked.error());
+}
+
 void Api::Handle(net::Request request, std::shared_ptr<net::Exchange> exchange) {
   auto match = impl_->router.Find(request.method, Below(request.path));
   if (!match) {
@@ -197,10 +203,11 @@ void Api::Handle(net::Request request, std::shared_ptr<net::Exchange> exchange) 
   Call call;
   call.match = std::move(*match);
   if (!call.operation().open) {
-    auto identity = impl_->accounts.Of(request, impl_->clock.MonotonicNs() / 1'000'000);
+    auto identity = impl_->accounts.Of(request);
     if (!identity) return ReplyError(*exchange, identity.error());
-    call.caller = std::move(identity->caller);
-    call.token = std::move(identity->token);
+    if (!*identity) return AskAndHandle(std::move(request), std::move(exchange));
+    call.caller = std::move((*identity)->caller);
+    call.token = std::move((*identity)->token);
   }
   if (auto sound = Router::Check(call.operation(), request); !sound) {
     return ReplyError(*exchange, sound.error());

@@ -51,6 +51,16 @@ Result<Access> Admit(Controller& control, const Call& call) {
               "`muster whoami` shows your roles");
 }
 
+void Desk::Post(std::function<void()> task) {
+  const std::lock_guard lock(closing_);
+  if (!closed_) server()->Post(std::move(task));
+}
+
+void Desk::Close() {
+  const std::lock_guard lock(closing_);
+  closed_ = true;
+}
+
 void Desk::Read(const Call& call, Reading read) {
   service_.Read([call, read = std::move(read)](Controller& control) {
     auto access = Admit(control, call);

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -77,6 +78,9 @@ class Desk {
   // Null until the API is attached to it.
   net::HttpServer* server() const { return server_.load(); }
   void Attach(net::HttpServer& server) { server_ = &server; }
+  // On the server's thread; from threads that may outlive it, which Close() comes before.
+  void Post(std::function<void()> task);
+  void Close();
 
  private:
   struct Open {
@@ -91,6 +95,8 @@ class Desk {
   control::Service& service_;
   std::string version_;
   std::atomic<net::HttpServer*> server_ = nullptr;
+  std::mutex closing_;
+  bool closed_ = false;     // guarded by closing_
   std::vector<Open> open_;  // on the controller's thread
   bool judging_ = false;
 };

@@ -365,6 +365,24 @@ class Documented(Case):
 
 
 @unittest.skipUnless(os.geteuid() == 0, "only root's daemon runs jobs of several users")
+class Many(Case):
+    def test_one_page_looks_at_so_many_jobs_and_the_pages_together_find_what_is_rare(self):
+        self.daemon.call("POST", "nodes/" + self.daemon.call("GET", "nodes")["nodes"][0]["name"] + ":cordon")
+        rare = self.daemon.submit(job("true", name="rare", queue="default"))
+        many = self.daemon.submit(job("true", name="many", queue="default", array="1-25000"))
+        for sort in ("", "&sort=-name", "&sort=priority", "&sort=-user", "&sort=queue", "&sort=gpus"):
+            found, sizes, cursor = [], [], ""
+            while cursor is not None:
+                page = self.daemon.call("GET", "jobs?filter=name=rare" + sort + cursor)
+                found += [one["id"] for one in page["jobs"]]
+                sizes.append(len(page["jobs"]))
+                cursor = "&cursor=" + page["next"] if "next" in page else None
+            self.assertEqual((found, len(sizes)), ([rare], 2), f"{sort}: {sizes}")
+        shown = self.daemon.muster("ps", "--filter", "name=rare", "-o", "name")
+        self.assertEqual(shown.stdout.split(), [str(rare)], shown.stderr)
+        self.daemon.call("POST", f"jobs/{many}:cancel")
+
+
 class Rights(Documented):
     """Callers are made by tokens, for accounts that every Debian has; the daemon listens on a loopback port as well."""
 
