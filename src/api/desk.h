@@ -68,7 +68,7 @@ class Desk {
 
   void Read(const Call& call, Reading read);
   // A list: all that the caller may see, of which the call selects a page.
-  using Listing = std::function<Result<std::vector<DocNode>>(Controller&, const Access&)>;
+  using Listing = std::function<Result<Items>(Controller&, const Access&)>;
   void List(const Call& call, Listing list);
   void Change(const Call& call, int status, Changing change);
   // Reads what a stream needs and begins it; whatever goes wrong before that is answered.
