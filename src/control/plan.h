@@ -20,12 +20,15 @@ class Trial {
  public:
   // Copies what is needed, on the controller's thread.
   Trial(Controller& control, const model::Job& job, const Access& access);
+  // One that is there, and waits or is held.
+  Trial(Controller& control, const state::JobRecord& job, const Access& access);
 
   Result<model::DocNode> Run();
 
  private:
   void Carry(const model::Plan& plan);
   void Fold(model::EventBody body);
+  std::string WhyNot(const state::JobRecord& job);
   model::DocNode View();
 
   struct Displaced {

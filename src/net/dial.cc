@@ -37,7 +37,10 @@ Result<void> Secure(const Endpoint& endpoint, Line& line, std::shared_ptr<const 
     default:
       return Fail(ErrorCode::kUnavailable,
                   "no secure connection to " + where + ": " + line.wire.why(),
-                  "check the address; a root of your own is named as the CA file");
+                  line.wire.untrusted()
+                      ? "if you know who signed its certificate: `muster login URL --ca FILE`, "
+                        "with the PEM file of that CA"
+                      : "check the address: does it speak TLS?");
   }
 }
 
