@@ -1,13 +1,13 @@
 // What happened: events of one job or of all, the last ones or as they come.
 #include <algorithm>
-#include <bit>
 #include <chrono>
-#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "cli/event_text.h"
 #include "cli/job_verbs.h"
+#include "cli/select.h"
 #include "cli/text.h"
 
 namespace muster::cli {
@@ -46,16 +46,34 @@ Result<Page> Ask(Session& session, const EventOptions& options, std::int64_t lim
   return page;
 }
 
+// Only those that the filter wants; on a later page nothing may have what it asks for.
+Result<void> Choose(Page& page, const EventOptions& options, bool first) {
+  if (options.selection.filter.empty()) return {};
+  Selection filter;
+  filter.filter = options.selection.filter;
+  Json list = page.events;
+  if (auto done = Select(list, filter); !done) {
+    if (first) return done;
+    list = Json::array();
+  }
+  page.events = std::move(list).get<std::vector<Json>>();
+  return {};
+}
+
 // The last `limit` events; those left out do not count, so the daemon may have to be asked for
-// more.
+// more. With --sort the limit is for those that are sorted to the front.
 Result<Page> AskLast(Session& session, const EventOptions& options) {
-  for (auto limit = options.limit;; limit = std::min(4 * limit, kMostEvents)) {
+  const auto& selection = options.selection;
+  const bool all = !selection.filter.empty() || !selection.sort.empty();
+  for (auto limit = all ? kMostEvents : selection.limit;;
+       limit = std::min(4 * limit, kMostEvents)) {
     auto page = Ask(session, options, limit, 0);
     if (!page) return page;
-    const auto wanted = static_cast<std::size_t>(options.limit);
+    if (auto chosen = Choose(*page, options, true); !chosen) return tl::unexpected(chosen.error());
+    const auto wanted = static_cast<std::size_t>(selection.limit);
     if (page->events.size() < wanted && page->full && limit < kMostEvents) continue;
-    if (page->events.size() > wanted) {
-      page->events.erase(page->events.begin(), page->events.end() - options.limit);
+    if (page->events.size() > wanted && selection.sort.empty()) {
+      page->events.erase(page->events.begin(), page->events.end() - selection.limit);
     }
     return page;
   }
@@ -74,55 +92,23 @@ int Print(Session& session, const Page& page, bool follow) {
       const auto& facts = event.at("facts");
       std::string line = Clock(TimeMs(event, "at")) + "  " + Pad(event.value("kind", ""), 17) + " ";
       if (facts.contains("job")) line += Pad("job " + Plain(facts.at("job")), 9);
-      line += FactsOf(event);
+      line += SentenceOf(event);
       std::cout << (columns > 0 ? Cut(line, columns) : line) << '\n';
     }
   });
 }
 
-// A bit for each GPU, as numbers: "0,1".
-std::string Devices(const nlohmann::json& bits) {
-  std::string out;
-  for (auto mask = bits.get<std::uint64_t>(); mask != 0; mask &= mask - 1) {
-    out += (out.empty() ? "" : ",") + std::to_string(std::countr_zero(mask));
-  }
-  return out;
-}
-
 }  // namespace
-
-std::string FactsOf(const nlohmann::json& event) {
-  std::string out;
-  const std::function<void(const nlohmann::json&)> add = [&](const nlohmann::json& facts) {
-    for (const auto& [key, value] : facts.items()) {
-      const bool known = key == "job" || key == "spec" || key.ends_with("_ms") || key == "uid" ||
-                         key == "gid" || key == "launch";
-      const bool none = value == 0 && (key == "cause" || key == "pid" || key == "signal" ||
-                                       key == "max_rss_bytes");
-      const bool blank = value.is_string() && value.get_ref<const std::string&>().empty();
-      if (known || none || blank || value == false || value == -1 || value == "none") {
-        continue;
-      }
-      if (value.is_object()) {
-        add(value);
-        continue;
-      }
-      const auto said = key == "devices" ? Devices(value) : Plain(value);
-      if (said.empty()) continue;
-      if (!out.empty()) out += ", ";
-      out += key == "devices" ? "gpus" : key;
-      if (value != true) out += " " + said;
-    }
-  };
-  add(event.at("facts"));
-  return out;
-}
 
 int Events(Session& session, const EventOptions& options) {
   const auto output = session.output();
   if (options.follow && output == Output::kYaml) {
     return Refuse({ErrorCode::kUsage, "events -f has no end, and so no YAML document",
                    "-o json prints one object a line"});
+  }
+  if (options.follow && !options.selection.sort.empty()) {
+    return Refuse({ErrorCode::kUsage, "events -f come in the order in which they happen",
+                   "leave out --sort, or -f"});
   }
   EventOptions wanted = options;
   wanted.cycles = options.cycles || session.wide();
@@ -136,6 +122,7 @@ int Events(Session& session, const EventOptions& options) {
       std::this_thread::sleep_for(kLookAgain);
     }
     page = Ask(session, wanted, kAtATime, page->last);
+    if (page) static_cast<void>(Choose(*page, wanted, false));
   }
 }
 

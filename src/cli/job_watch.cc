@@ -1,11 +1,15 @@
 // Lists of jobs.
 #include <fmt/format.h>
 
+#include <pwd.h>
+
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "cli/job_verbs.h"
+#include "model/vocabulary.h"
 
 namespace muster::cli {
 namespace {
@@ -33,6 +37,21 @@ std::string ForWhom(const Json& preemption) {
                            : "by rule " + rule;
 }
 
+// Those it holds; of one that has none yet those it asks for, "1..6 asked".
+std::string GpusOf(const Json& status) {
+  const auto phase = status.value("phase", "");
+  const bool may_start =
+      phase == "waiting" || phase == "held" || phase == "paused" || phase == "suspended";
+  if (!may_start || !status.contains("gpus_asked") || status.at("gpus_asked") == 0) {
+    return Plain(status.at("gpus")) + Marks(status);
+  }
+  const auto most = status.at("gpus_asked").get<double>();
+  const auto workers = status.value("workers_max", 1.0), least = status.value("workers_min", 1.0);
+  const auto first = workers > 0 ? most * least / workers : most;
+  return (first < most ? fmt::format("{:g}..{:g}", first, most) : fmt::format("{:g}", most)) +
+         " asked" + Marks(status);
+}
+
 std::vector<std::string> Row(const Json& job, bool wide) {
   const auto& status = job.at("status");
   const auto now = WallMs();
@@ -55,7 +74,7 @@ std::vector<std::string> Row(const Json& job, bool wide) {
                                   job.value("queue", ""),
                                   status.value("phase", ""),
                                   workers,
-                                  Plain(status.at("gpus")) + Marks(status),
+                                  GpusOf(status),
                                   Ago(now - created),
                                   Ago(status.value("ran_ms", std::int64_t{0}))};
   if (wide) {
@@ -91,9 +110,73 @@ Result<std::string> AllPages(Session& session, client::Client::Query query, std:
   }
 }
 
+std::string Joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const auto& word : words) out += (out.empty() ? "" : ", ") + word;
+  return out;
+}
+
+Result<void> OneOf(const std::string& flag, const std::string& what, const std::string& word,
+                   const std::vector<std::string>& known) {
+  if (word.empty() || std::find(known.begin(), known.end(), word) != known.end()) return {};
+  return Fail(ErrorCode::kUsage, flag + ": there is no " + what + " \"" + word + "\"",
+              "one of " + Joined(known));
+}
+
+// What can stand in no job is a mistake; an empty list would look like an answer.
+Result<void> CheckWords(const ListOptions& options) {
+  const std::vector<std::string> phases(kPhases.begin(), kPhases.end());
+  const std::vector<std::string> kinds(model::kJobKindNames.begin(), model::kJobKindNames.end());
+  if (auto good = OneOf("--phase", "phase", options.phase, phases); !good) return good;
+  if (auto good = OneOf("--kind", "kind", options.kind, kinds); !good) return good;
+  std::istringstream conditions(options.filter);
+  for (std::string one; std::getline(conditions, one, ',');) {
+    for (const auto& [key, known] : {std::pair{"phase", &phases}, {"kind", &kinds}}) {
+      const auto at = one.find_first_of("!=");
+      if (at == std::string::npos || one.substr(0, at) != key) continue;
+      const auto value = one.substr(one.find('=', at) + 1);
+      if (auto good = OneOf("--filter", key, value, *known); !good) return good;
+    }
+  }
+  return {};
+}
+
+// The names in a list of the daemon; none where it may not be seen.
+std::vector<std::string> NamesIn(Session& session, const char* list) {
+  std::vector<std::string> names;
+  const auto answer = session.client().Get(list);
+  if (!answer) return names;
+  const auto got = Json::parse(*answer, nullptr, false);
+  if (!got.is_object() || !got.contains(list)) return names;
+  for (const auto& item : got.at(list)) names.push_back(item.value("name", ""));
+  return names;
+}
+
+// Nothing was found: is it because what was named is not there? A user is known to be none only
+// where the accounts of the daemon's machine are ours too.
+Result<void> CheckNames(Session& session, const ListOptions& options) {
+  if (!options.queue.empty()) {
+    const auto queues = NamesIn(session, "queues");
+    if (!queues.empty() && std::find(queues.begin(), queues.end(), options.queue) == queues.end()) {
+      return Fail(ErrorCode::kUsage, "--queue: there is no queue \"" + options.queue + "\"",
+                  "one of " + Joined(queues));
+    }
+  }
+  if (options.user.empty() || !session.target().local() ||
+      ::getpwnam(options.user.c_str()) != nullptr) {
+    return {};
+  }
+  const auto users = NamesIn(session, "users");
+  if (std::find(users.begin(), users.end(), options.user) != users.end()) return {};
+  return Fail(ErrorCode::kUsage, "--user: there is no user \"" + options.user + "\"",
+              users.empty() ? "it is no account of this machine, and has no jobs"
+                            : "an account of this machine, or one of " + Joined(users));
+}
+
 }  // namespace
 
 int Ps(Session& session, const ListOptions& options) {
+  if (auto good = CheckWords(options); !good) return Refuse(good.error());
   client::Client::Query query;
   if (options.all) query["all"] = "1";
   for (const auto& [key, value] : {std::pair{"queue", &options.queue},
@@ -102,6 +185,9 @@ int Ps(Session& session, const ListOptions& options) {
                                    {"filter", &options.filter},
                                    {"sort", &options.sort}}) {
     if (!value->empty()) query[key] = *value;
+  }
+  if (!options.kind.empty()) {
+    query["filter"] = (options.filter.empty() ? "" : options.filter + ",") + "kind=" + options.kind;
   }
   // Whoever asks for those that have ended wants to see them.
   for (const char* ended : {"succeeded", "failed", "cancelled"}) {
@@ -112,7 +198,11 @@ int Ps(Session& session, const ListOptions& options) {
     return Refuse({ErrorCode::kUsage, "--sort: with jobs that have ended it takes id or created_at",
                    "leave out -a, or sort what -o json prints"});
   }
-  return session.Show(AllPages(session, query, options.limit), [&](const Json& got) {
+  const auto found = AllPages(session, query, options.limit);
+  if (found && Json::parse(*found).value("jobs", Json::array()).empty()) {
+    if (auto good = CheckNames(session, options); !good) return Refuse(good.error());
+  }
+  return session.Show(found, [&](const Json& got) {
     std::vector<std::string> head = {"ID",      "NAME", "USER", "QUEUE", "PHASE",
                                      "WORKERS", "GPUS", "AGE",  "RAN"};
     if (session.wide()) head.insert(head.end(), {"PRIORITY", "RESTARTS"});

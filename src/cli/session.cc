@@ -49,9 +49,9 @@ int Refuse(const Error& error) {
 
 const nlohmann::json& Items(const nlohmann::json& answer) {
   if (answer.is_object()) {
-    for (const char* key :
-         {"jobs", "events", "nodes", "gpus", "queues", "pools", "levels", "decisions", "usage",
-          "audit", "users", "tokens", "workers", "checkpoints", "checks", "contexts"}) {
+    for (const char* key : {"jobs", "events", "nodes", "gpus", "queues", "pools", "levels",
+                            "decisions", "usage", "audit", "users", "tokens", "workers",
+                            "checkpoints", "checks", "contexts", "files", "results"}) {
       const auto found = answer.find(key);
       if (found != answer.end() && found->is_array()) return *found;
     }
@@ -67,7 +67,7 @@ void PrintNames(const nlohmann::json& items) {
       std::cout << Clean(Plain(item.at("node"))) << '/' << Plain(item.at("gpu")) << '\n';
       return;
     }
-    for (const char* key : {"id", "name", "node", "user", "job", "version"}) {
+    for (const char* key : {"id", "name", "file", "node", "user", "job", "version"}) {
       const auto found = item.find(key);
       if (found != item.end() && found->is_string()) {
         std::cout << Clean(found->get<std::string>()) << '\n';
@@ -159,6 +159,10 @@ int Session::Show(const Result<std::string>& given,
 int Session::Show(const Result<std::string>& answer, const std::vector<std::string>& head,
                   const std::function<Rows(const nlohmann::json&)>& rows) {
   return Show(answer, [&](const Json& got) { PrintTable(head, rows(got)); });
+}
+
+int ShowDocument(Output output, const std::string& document) {
+  return Session(client::Target{}, output).Show(document, [](const Json&) {});
 }
 
 int Session::Repeat(bool watch, const std::function<int()>& once) {

@@ -51,6 +51,10 @@ class Session {
   bool again_ = false;  // not for the first time
 };
 
+inline bool ForPeople(Output output) { return output == Output::kTable || output == Output::kWide; }
+// A document of ours, in a form for programs.
+int ShowDocument(Output output, const std::string& document);
+
 // Says what went wrong, in the words of the command line, and returns the status to end with.
 int Refuse(const Error& error);
 
