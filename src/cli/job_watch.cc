@@ -16,6 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr std::size_t kEmptyAnswer = 256;      // bytes; one with a job in it is longer
 constexpr std::int64_t kLargestPage = 10'000;  // of the API
 
 std::string Marks(const Json& status) {
@@ -123,20 +124,40 @@ Result<void> OneOf(const std::string& flag, const std::string& what, const std::
               "one of " + Joined(known));
 }
 
+// The conditions of a filter: key, operator and value.
+std::vector<std::array<std::string, 3>> Conditions(const std::string& filter) {
+  std::vector<std::array<std::string, 3>> out;
+  std::istringstream all(filter);
+  for (std::string one; std::getline(all, one, ',');) {
+    const auto at = one.find_first_of("!=<>~");
+    const auto end = one.find_first_not_of("!=<>~", std::min(at, one.size()));
+    if (at == std::string::npos || end == std::string::npos) continue;
+    out.push_back({one.substr(0, at), one.substr(at, end - at), one.substr(end)});
+  }
+  return out;
+}
+
+// The one that is asked for, and the flag that says so.
+std::pair<std::string, std::string> Named(const std::string& key, const std::string& given,
+                                          const std::string& filter) {
+  if (!given.empty()) return {"--" + key, given};
+  for (const auto& [of, op, value] : Conditions(filter)) {
+    if (of == key && op == "=") return {"--filter", value};
+  }
+  return {};
+}
+
 // What can stand in no job is a mistake; an empty list would look like an answer.
 Result<void> CheckWords(const ListOptions& options) {
   const std::vector<std::string> phases(kPhases.begin(), kPhases.end());
   const std::vector<std::string> kinds(model::kJobKindNames.begin(), model::kJobKindNames.end());
   if (auto good = OneOf("--phase", "phase", options.phase, phases); !good) return good;
   if (auto good = OneOf("--kind", "kind", options.kind, kinds); !good) return good;
-  std::istringstream conditions(options.filter);
-  for (std::string one; std::getline(conditions, one, ',');) {
-    for (const auto& [key, known] : {std::pair{"phase", &phases}, {"kind", &kinds}}) {
-      const auto at = one.find_first_of("!=");
-      if (at == std::string::npos || one.substr(0, at) != key) continue;
-      const auto value = one.substr(one.find('=', at) + 1);
-      if (auto good = OneOf("--filter", key, value, *known); !good) return good;
-    }
+  for (const auto& [key, op, value] : Conditions(options.filter)) {
+    if (op != "=" && op != "!=") continue;
+    const auto* known = key == "phase" ? &phases : key == "kind" ? &kinds : nullptr;
+    if (known == nullptr) continue;
+    if (auto good = OneOf("--filter", key, value, *known); !good) return good;
   }
   return {};
 }
@@ -155,20 +176,18 @@ std::vector<std::string> NamesIn(Session& session, const char* list) {
 // Nothing was found: is it because what was named is not there? A user is known to be none only
 // where the accounts of the daemon's machine are ours too.
 Result<void> CheckNames(Session& session, const ListOptions& options) {
-  if (!options.queue.empty()) {
+  const auto [queue_flag, queue] = Named("queue", options.queue, options.filter);
+  if (!queue.empty()) {
     const auto queues = NamesIn(session, "queues");
-    if (!queues.empty() && std::find(queues.begin(), queues.end(), options.queue) == queues.end()) {
-      return Fail(ErrorCode::kUsage, "--queue: there is no queue \"" + options.queue + "\"",
-                  "one of " + Joined(queues));
+    if (!queues.empty()) {
+      if (auto good = OneOf(queue_flag, "queue", queue, queues); !good) return good;
     }
   }
-  if (options.user.empty() || !session.target().local() ||
-      ::getpwnam(options.user.c_str()) != nullptr) {
-    return {};
-  }
+  const auto [user_flag, user] = Named("user", options.user, options.filter);
+  if (user.empty() || !session.target().local() || ::getpwnam(user.c_str()) != nullptr) return {};
   const auto users = NamesIn(session, "users");
-  if (std::find(users.begin(), users.end(), options.user) != users.end()) return {};
-  return Fail(ErrorCode::kUsage, "--user: there is no user \"" + options.user + "\"",
+  if (std::find(users.begin(), users.end(), user) != users.end()) return {};
+  return Fail(ErrorCode::kUsage, user_flag + ": there is no user \"" + user + "\"",
               users.empty() ? "it is no account of this machine, and has no jobs"
                             : "an account of this machine, or one of " + Joined(users));
 }
@@ -199,7 +218,7 @@ int Ps(Session& session, const ListOptions& options) {
                    "leave out -a, or sort what -o json prints"});
   }
   const auto found = AllPages(session, query, options.limit);
-  if (found && Json::parse(*found).value("jobs", Json::array()).empty()) {
+  if (found && found->size() < kEmptyAnswer && found->find("\"id\"") == std::string::npos) {
     if (auto good = CheckNames(session, options); !good) return Refuse(good.error());
   }
   return session.Show(found, [&](const Json& got) {

@@ -60,6 +60,7 @@ Trial::Trial(Controller& control, const state::JobRecord& job, const Access& acc
       engine_(control.settings().engine),
       now_ms_(control.NowMs()),
       job_(job.id),
+      held_(job.held),
       access_(access) {
   if (job.held) state_.Fold({now_ms_, model::JobHeld{job_, false, access_.caller().user}});
 }
@@ -166,7 +167,7 @@ model::DocNode Trial::View() {
   }
   Put(node, "starts_now", model::BoolNode(job.Holds()));
   Put(node, "when", TextNode(!job.Holds() ? "later" : clear ? "now" : "when-room-is-made"));
-  Put(node, "sentence", TextNode(sentence));
+  Put(node, "sentence", TextNode((held_ ? "once it is released, " : "") + sentence));
   Put(node, "why", TextNode(why));
   Put(node, "places", std::move(places));
   Put(node, "displaced", std::move(displaced));

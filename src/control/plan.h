@@ -42,6 +42,7 @@ class Trial {
   EngineView engine_;
   std::int64_t now_ms_;
   JobNumber job_;
+  bool held_ = false;  // it is tried as if it were released
   Access access_;
   std::vector<Displaced> displaced_;
 };

@@ -5,8 +5,10 @@ import os
 import pathlib
 import re
 import shutil
+import socketserver
 import subprocess
 import sys
+import threading
 import unittest
 
 import yaml
@@ -16,8 +18,19 @@ from cli_test import CliCase, Terminal
 from e2e_test import ROOT, job
 
 FORMATS = ("table", "wide", "json", "jsonl", "yaml", "name")
-# Verbs that print no document: they have another purpose than data, and take no -o.
-SILENT = ("init", "attach", "exec", "shell", "port-forward", "logout", "config use", "config delete", "completion", "help")
+# Verbs that print no document, have another purpose than data and take no -o; and the call that tests each.
+TESTED = {
+    "init": ("cli_test.py", 'self.cli("init"'),
+    "attach": ("enter_test.py", 'self.daemon.muster("attach"'),
+    "exec": ("enter_test.py", 'self.daemon.muster("exec"'),
+    "shell": ("enter_test.py", 'self.daemon.muster("shell"'),
+    "port-forward": ("enter_test.py", 'self.daemon.muster("port-forward"'),
+    "logout": ("cli_test.py", 'self.cli("logout"'),
+    "config use": ("cli_test.py", 'self.cli("config", "use"'),
+    "config delete": ("cli_test.py", 'self.cli("config", "delete"'),
+    "completion": ("cli_test.py", 'self.cli("completion"'),
+    "help": ("verbs_test.py", 'self.cli("help"'),
+}
 
 
 class Documented:
@@ -125,9 +138,9 @@ class EveryVerb(CliCase):
             for text in documents:
                 self.assertEqual(verb.unknown(json.loads(text)), [], f"{words}: keys that src/cli/output_keys.cc does not know")
             seen.add(path)
-        self.assertEqual(set(self.verbs) - seen - set(SILENT), set(), "verbs whose keys nobody looked at")
+        self.assertEqual(set(self.verbs) - seen - set(TESTED), set(), "verbs whose keys nobody looked at")
         for path, verb in self.verbs.items():
-            self.assertEqual(bool(verb["keys"]), path not in SILENT, path)
+            self.assertEqual(bool(verb["keys"]), path not in TESTED, path)
 
     def test_a_key_that_is_not_documented_would_be_found(self):
         openapi = self.daemon.call("GET", "openapi.json")
@@ -163,16 +176,15 @@ class EveryVerb(CliCase):
         self.assertIn("`muster queue`", self.cli("help", "queue", "frobnicate", status=2).stderr)
 
     def test_every_verb_has_a_test_and_a_typed_example(self):
-        """A verb counts as tested when a test runs it, and not only its help."""
+        """Those that print data are driven above; of the others this says where. cli_test.Examples types every example."""
+        driven = {self.path_of(words) for words in self.prepared()}
         folder = pathlib.Path(__file__).resolve().parent
-        texts = "\n".join(path.read_text() for path in folder.glob("*_test.py") if path.name not in ("smoke_test.py",))
-        golden = (folder / "golden_test.py").read_text()
+        for path, (file, call) in TESTED.items():
+            self.assertTrue(call in (folder / file).read_text(), f"{file} does not run `muster {path}`")
+        self.assertEqual(set(self.verbs) - driven - set(TESTED), set(), "verbs that no test runs")
+        self.assertEqual(set(TESTED) - set(self.verbs), set(), "verbs that are there no more")
         for path, verb in self.verbs.items():
-            first, *rest = path.split()
-            quoted = rf'"{first}",\s*"{rest[0]}"' if rest else rf'"{first}"[,)\]]'
-            typed = rf'"{path}(?: |")'
-            self.assertTrue(re.search(quoted, texts) or re.search(typed, golden), f"no test runs `muster {path}`")
-            self.assertTrue(verb["examples"], path)
+            self.assertTrue(verb["examples"], f"`muster help {path}` has no example")
             for example in verb["examples"]:
                 self.assertIn(f"muster {path}", example)
 
@@ -222,7 +234,8 @@ class Lines(CliCase):
 class Asking(CliCase):
     def test_ps_refuses_what_no_job_can_be(self):
         for words, said in ((("--phase", "dancing"), "waiting, held"), (("--kind", "play"), "build, train"), (("--filter", "phase=dancing"), "waiting, held"),
-                            (("--filter", "gpus>=1,kind!=play"), "build, train"), (("--queue", "nowhere"), "vision"), (("--user", "no-such-user"), "no-such-user")):
+                            (("--filter", "gpus>=1,kind!=play"), "build, train"), (("--queue", "nowhere"), "vision"), (("--filter", "gpus>=0,queue=nowhere"), "vision"),
+                            (("--user", "no-such-user"), "no-such-user"), (("--filter", "user=no-such-user"), "no-such-user")):
             self.assertIn(said, self.cli("ps", *words, status=2).stderr)
         for words in (("--phase", "held"), ("--kind", "build"), ("--queue", "vision/old"), ("--user", "root"), ("--filter", "phase=held,kind=train")):
             self.cli("ps", *words)
@@ -321,6 +334,45 @@ class Hints(CliCase):
             done = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", str(self.daemon.bin / "muster"), "version", "-o", "json"],
                                   env=self.env, capture_output=True, text=True, timeout=60)
             self.assertNotIn("host", json.loads(done.stdout)["daemon"], "for admins only")
+
+
+class Doctor(CliCase):
+    """What doctor finds when a daemon tells of trouble; the daemon is played here."""
+
+    def found(self, **version):
+        host = {"state": {"path": "/s", "free_bytes": 5 << 20, "size_bytes": 1 << 40}, "run": {"path": "/r", "free_bytes": 1 << 30, "size_bytes": 1 << 31},
+                "certificate": {"path": "/c.pem", "expires_at": "2020-01-01T00:00:00.000Z"}}
+        answers = {"version": {"version": "9.9.9", "now": "2020-01-01T00:00:00.000Z", "revision": 1, "jobs": 0, "ended": 0, "host": host, **version},
+                   "ready": {"status": "ready"}, "nodes": {"nodes": []}, "jobs": {"jobs": [], "revision": 1}, "tokens": {"tokens": []}}
+
+        if answers["version"]["host"] is None:
+            del answers["version"]["host"]
+
+        class Played(socketserver.StreamRequestHandler):
+            def handle(self):
+                while line := self.rfile.readline():
+                    name = line.split()[1].decode().split("/api/v1/")[1].split("?")[0]
+                    while self.rfile.readline().strip():
+                        pass
+                    body = json.dumps(answers[name]).encode()
+                    self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+        with socketserver.ThreadingUnixStreamServer(str(self.path("played.sock")), Played) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            done = self.cli("doctor", "-o", "json", status=1, env={"MUSTER_DAEMON": str(self.path("played.sock"))})
+            server.shutdown()
+        self.path("played.sock").unlink()
+        return {one["name"]: (one["result"], one["said"]) for one in json.loads(done.stdout)["checks"]}
+
+    def test_trouble_is_found(self):
+        found = self.found()
+        for name, result, said in (("version", "warn", "musterd is 9.9.9"), ("clock", "warn", "behind this one"), ("state", "fail", "/s: 0.0 GiB free"),
+                                   ("run", "ok", "/r: 1.0 GiB free"), ("tls", "fail", "has expired"), ("nodes", "fail", "none is ready")):
+            self.assertEqual(found[name][0], result, found[name])
+            self.assertIn(said, found[name][1])
+
+    def test_what_only_admins_are_told_is_said_to_be_so(self):
+        self.assertIn("admins only", self.found(host=None)["state"][1])
 
 
 class Completing(CliCase):
