@@ -1,5 +1,7 @@
 #include "cli/audit.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
@@ -34,7 +36,7 @@ void Flatten(const Json& value, const std::string& path, std::map<std::string, s
     // Objects of a list are told by their names; a single one needs none.
     const auto name = !objects ? key : value.size() == 1 ? std::string() : child.value("name", key);
     const bool both = !path.empty() && !name.empty();
-    Flatten(child, both ? path + "." + name : path + name, out);
+    Flatten(child, fmt::format("{}{}{}", path, both ? "." : "", name), out);
   }
 }
 

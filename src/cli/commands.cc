@@ -197,11 +197,12 @@ void Commands::AddSendVerbs(CLI::App& app) {
   each("--topology", w.run.topology, "require=rack, prefer=nvlink");
   each("--after", w.run.after, "start behind this job: NAME, or NAME:ok, :any or :failed");
   run->add_option("--array", w.run.array, "one task for each number, as 0-99%8 (8 at once)");
-  run->add_flag_callback(
+  auto* may = run->add_flag_callback(
       "--preemptible", [&w] { w.run.preemptible = true; }, "others may displace it");
   run->add_flag_callback(
-      "--no-preemptible", [&w] { w.run.preemptible = false; },
-      "others may not; default: by its priority");
+         "--no-preemptible", [&w] { w.run.preemptible = false; },
+         "others may not; default: by its priority")
+      ->excludes(may);
   run->add_flag("-d,--detach", w.run.detach, "do not watch it");
   run->add_flag("-t,--terminal", w.run.terminal,
                 "give it a terminal and join ours to it; build work at a terminal has one anyway");

@@ -112,10 +112,11 @@ int Events(Session& session, const EventOptions& options) {
   }
   EventOptions wanted = options;
   wanted.cycles = options.cycles || session.wide();
+  Session all(session.target(), output);  // --limit is for what has happened, not for what comes
   auto page = AskLast(session, wanted);
   for (;;) {
     if (!page) return Refuse(page.error());
-    const int status = Print(session, *page, options.follow);
+    const int status = Print(options.follow ? all : session, *page, options.follow);
     std::cout.flush();
     if (status != 0 || !options.follow || !std::cout.good()) return status;
     if (!page->full || page->last == 0 || !options.job.empty()) {

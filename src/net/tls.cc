@@ -232,7 +232,10 @@ Wire::Moved Wire::Handshake() {
   const auto out = Outcome(SSL_do_handshake(ssl_));
   if (out.state != State::kFailed) return out;
   const long verdict = SSL_get_verify_result(ssl_);
-  untrusted_ = verdict != X509_V_OK;
+  untrusted_ = verdict == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT ||
+               verdict == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN ||
+               verdict == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY ||
+               verdict == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE;
   why_ = verdict == X509_V_OK ? LastReason() : X509_verify_cert_error_string(verdict);
   return out;
 }

@@ -73,7 +73,7 @@ class Wire {
   Moved Handshake();  // until it says kMoved
   bool encrypted() const { return ssl_ != nullptr; }
   const std::string& why() const { return why_; }  // a handshake failed
-  bool untrusted() const { return untrusted_; }    // because of the peer's certificate
+  bool untrusted() const { return untrusted_; }    // because nobody here knows who signed it
 
   // `into` of 16 KiB or more takes all that is buffered here, so that waiting for the socket is
   // enough; nothing is left behind.

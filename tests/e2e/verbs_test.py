@@ -220,6 +220,17 @@ class Lines(CliCase):
             self.assertEqual(json.loads(again.stdout.readline())["revision"], json.loads(again.stdout.readline())["revision"])
             again.kill()
 
+    def test_events_that_are_followed_are_filtered_but_never_cut(self):
+        with subprocess.Popen([str(self.daemon.bin / "muster"), "events", "-f", "--filter", "kind=job-submitted", "--limit", "1"], env=self.env,
+                              stdout=subprocess.PIPE, text=True) as following:
+            first = self.daemon.submit(job("true", name="first"))
+            self.assertIn(f"job {first} ", following.stdout.readline())
+            made = self.daemon.call("POST", "jobs", {"jobs": [job("true", name=f"j{i}") for i in range(5)]})["jobs"]
+            lines = [following.stdout.readline() for _ in made]
+            following.kill()
+        for one, line in zip(made, lines):
+            self.assertIn(f"job {one['id']} ", line)
+
     def test_audit_shows_before_and_after_and_knows_its_operations(self):
         self.daemon.call("POST", "queues", {"queues": [{"name": "vision", "quota": {"gpus": 3}}]})
         line = [one for one in self.cli("audit", "-o", "wide").stdout.splitlines() if "queue vision" in one][0]
