@@ -127,6 +127,9 @@ Result<std::unique_ptr<Api>> Api::Make(control::Service& service, Clock& clock,
   impl->handlers["planJob"] = [i = impl.get()](Desk& desk, const Call& call) {
     PlanJob(desk, i->planner, call);
   };
+  impl->handlers["planWaitingJob"] = [i = impl.get()](Desk& desk, const Call& call) {
+    PlanWaitingJob(desk, i->planner, call);
+  };
   impl->handlers["watchEvents"] = [i = impl.get()](Desk&, const Call& c) { i->watch.Events(c); };
   impl->handlers["getOpenApi"] = [i = impl.get()](Desk& desk, const Call& call) {
     GetOpenApi(desk, call, i->router.document());

@@ -88,7 +88,9 @@ Result<control::Caller> ByName(const std::string& name) {
 }  // namespace
 
 tl::unexpected<Error> Nobody(const std::string& why) {
-  Error error{ErrorCode::kDenied, why, "`muster token create` on the machine itself makes one"};
+  Error error{ErrorCode::kDenied, why,
+              "`muster token create NAME` on that machine makes one, `muster login URL` "
+              "stores it"};
   error.path = "Authorization";
   return tl::unexpected(std::move(error));
 }

@@ -79,9 +79,6 @@ void GetJob(Desk& desk, const Call& call) {
   });
 }
 
-namespace {
-
-// Of an array its first task that waits, else the first that has not ended.
 std::string TaskToExplain(Controller& control, const Access& access, const std::string& word) {
   const auto id = control.Resolve(word, SearchOf(access));
   const auto* array = id ? control.state().FindArray(*id) : nullptr;
@@ -96,8 +93,6 @@ std::string TaskToExplain(Controller& control, const Access& access, const std::
   }
   return lives.empty() ? word : lives;
 }
-
-}  // namespace
 
 void ExplainJob(Desk& desk, const Call& call) {
   desk.Read(call, [call](Controller& control, const Access& access) -> Result<Answer> {

@@ -26,5 +26,7 @@ std::string TagOfArray(const state::State& state, const state::ArrayRecord& arra
 // The job as it is, or as history remembers it, if the caller may see it.
 Result<state::JobRecord> RecordOf(Controller& control, const Access& access,
                                   const std::string& word);
+// Of an array its first task that waits, else the first that has not ended; else the word itself.
+std::string TaskToExplain(Controller& control, const Access& access, const std::string& word);
 
 }  // namespace muster::api

@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "api/jobs.h"
 #include "control/plan.h"
 #include "control/view_parts.h"
 #include "model/job_codec.h"
@@ -37,6 +38,21 @@ Result<Jobs> DecodeJobs(const std::string& body) {
 
 tl::unexpected<Error> TooMany() {
   return Fail(ErrorCode::kUnavailable, "too many plans are being made", "try again in a moment");
+}
+
+// The state is copied here and the plan made on the worker's thread, which answers.
+template <typename Job>
+Result<void> TryOut(Controller& control, Worker& worker, const Call& call, const Job& job,
+                    const Access& access) {
+  if (!worker.HasRoom()) return TooMany();  // before anything is copied
+  auto trial = std::make_shared<control::Trial>(control, job, access);
+  const bool asked = worker.Do([call, trial] {
+    if (call.exchange->gone()) return;
+    auto plan = trial->Run();
+    if (plan) return ReplyNode(*call.exchange, *plan, 200);
+    ReplyError(*call.exchange, plan.error());
+  });
+  return asked ? Result<void>() : TooMany();
 }
 
 // The account that the jobs run as, when the caller may submit all of them. Queues that are not
@@ -160,16 +176,24 @@ void PlanJob(Desk& desk, Worker& worker, const Call& call) {
                if (auto sound = control.Submit(submission); !sound) {
                  return tl::unexpected(sound.error());
                }
-               if (!worker.HasRoom()) return TooMany();  // before anything is copied
-               auto trial = std::make_shared<control::Trial>(control, jobs.front(), access);
-               const bool asked = worker.Do([call, trial] {
-                 if (call.exchange->gone()) return;
-                 auto plan = trial->Run();
-                 if (plan) return ReplyNode(*call.exchange, *plan, 200);
-                 ReplyError(*call.exchange, plan.error());
-               });
-               return asked ? Result<void>() : TooMany();
+               return TryOut(control, worker, call, jobs.front(), access);
              });
+}
+
+void PlanWaitingJob(Desk& desk, Worker& worker, const Call& call) {
+  desk.Begin(call, [call, &worker](Controller& control, const Access& access) -> Result<void> {
+    const auto job = RecordOf(control, access, TaskToExplain(control, access, call.Path("job")));
+    if (!job) return tl::unexpected(job.error());
+    const auto phase = state::PhaseOf(*job);
+    if (phase != state::Phase::kWaiting && phase != state::Phase::kHeld &&
+        phase != state::Phase::kPaused) {
+      return Fail(ErrorCode::kConflict,
+                  "job " + std::to_string(job->id) + " is " + std::string(Name(phase)) +
+                      ": a plan is for one that waits",
+                  "`muster describe` tells where it is");
+    }
+    return TryOut(control, worker, call, *job, access);
+  });
 }
 
 }  // namespace muster::api

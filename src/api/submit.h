@@ -12,5 +12,6 @@ namespace muster::api {
 
 void SubmitJobs(Desk& desk, const Call& call);
 void PlanJob(Desk& desk, Worker& worker, const Call& call);
+void PlanWaitingJob(Desk& desk, Worker& worker, const Call& call);
 
 }  // namespace muster::api

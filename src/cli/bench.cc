@@ -20,13 +20,13 @@ double MicrosecondsPerDecision(const sim::BenchResult& result) {
   return 1000 * sim::Median(result.wall_ms) / static_cast<double>(result.decisions);
 }
 
-int RunGrowth(int runs, bool as_json) {
+int RunGrowth(int runs, Output output) {
   SystemClock clock;
   const auto results = sim::RunGrowth({std::string(sim::kGrowth), 0, runs, 1}, clock);
   if (!results) return Complain(results.error());
   nlohmann::json sizes = nlohmann::json::array();
   for (const auto& result : *results) {
-    if (!as_json) {
+    if (ForPeople(output)) {
       std::printf("%6lld nodes: %lld decisions, %.3f us each\n",
                   static_cast<long long>(result.nodes), static_cast<long long>(result.decisions),
                   MicrosecondsPerDecision(result));
@@ -42,29 +42,28 @@ int RunGrowth(int runs, bool as_json) {
   }
   const double ratio =
       MicrosecondsPerDecision(results->at(3)) / MicrosecondsPerDecision(results->at(1));
-  if (as_json) {
+  if (!ForPeople(output)) {
     const nlohmann::json out = {
         {"shape", sim::kGrowth}, {"sizes", sizes}, {"ratio", ratio}, {"machine", MachineName()}};
-    std::printf("%s\n", out.dump().c_str());
-  } else {
-    std::printf("100,000 nodes against 1,000: %.2f times\n", ratio);
+    return ShowDocument(output, out.dump());
   }
+  std::printf("100,000 nodes against 1,000: %.2f times\n", ratio);
   return 0;
 }
 
 }  // namespace
 
-int RunBenchEngine(const std::string& shape, std::int64_t nodes, int runs, bool as_json) {
+int RunBenchEngine(const std::string& shape, std::int64_t nodes, int runs, Output output) {
   if (shape == sim::kGrowth && nodes != 0) {
     return Complain(
         {ErrorCode::kUsage, "growth has its own numbers of nodes", "leave --nodes out"});
   }
-  if (shape == sim::kGrowth) return RunGrowth(runs, as_json);
+  if (shape == sim::kGrowth) return RunGrowth(runs, output);
   SystemClock clock;
   const auto result = sim::RunEngineBench({shape, nodes, runs, 1}, clock);
   if (!result) return Complain(result.error());
   const double wall_ms = sim::Median(result->wall_ms);
-  if (as_json) {
+  if (!ForPeople(output)) {
     nlohmann::json out = {{"shape", result->shape},         {"nodes", result->nodes},
                           {"gpus", result->gpus},           {"jobs", result->jobs},
                           {"decisions", result->decisions}, {"placed", result->placed},
@@ -77,8 +76,7 @@ int RunBenchEngine(const std::string& shape, std::int64_t nodes, int runs, bool 
       out["event_p99_ms"] = sim::Percentile(result->event_ms, 99);
       out["event_ms_samples"] = result->event_ms;
     }
-    std::printf("%s\n", out.dump().c_str());
-    return 0;
+    return ShowDocument(output, out.dump());
   }
   std::printf("%s: %lld nodes, %lld GPUs, %lld jobs: %lld decisions, %lld workers placed\n",
               result->shape.c_str(), static_cast<long long>(result->nodes),

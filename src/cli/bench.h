@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <string>
 
+#include "cli/session.h"
+
 namespace muster::cli {
 
-int RunBenchEngine(const std::string& shape, std::int64_t nodes, int runs, bool as_json);
+int RunBenchEngine(const std::string& shape, std::int64_t nodes, int runs, Output output);
 
 }  // namespace muster::cli

@@ -40,6 +40,7 @@ Commands::~Commands() = default;
 namespace {
 
 constexpr int kLargest = INT32_MAX;
+constexpr std::int64_t kEvents = 200;
 
 constexpr const char* kWaitStatuses =
     "Ends with 0 when all is as waited for, 100 when a job failed, 102 when one was cancelled,\n"
@@ -69,12 +70,14 @@ Commands::Commands(CLI::App& app, int& status, const std::string& version)
   auto* ps = verb(&app, "ps", "List jobs",
                   "muster ps\nmuster ps --filter 'gpus>=4,phase=running' --sort=-gpus\n"
                   "muster ps -a --sort=-created_at --limit 20\n"
-                  "muster ps --queue vision --watch",
+                  "muster ps --queue vision --watch\n"
+                  "muster ps --kind build --phase running",
                   [&w](Session& s) { return Ps(s, w.list); });
   ps->add_flag("-a,--all", w.list.all, "also those that have ended");
   IsName(ps->add_option("-q,--queue", w.list.queue, "of this queue and those below it"), "queue");
   ps->add_option("-u,--user", w.list.user, "of this user");
   ps->add_option("--phase", w.list.phase, "of this phase: waiting, running, failed, ...");
+  ps->add_option("--kind", w.list.kind, "of this kind: build or train");
   ps->add_option("--filter", w.list.filter,
                  "conditions with commas between: gpus>=4,user!=ana,name~resnet,labels.team=a");
   ps->add_option(
@@ -147,6 +150,7 @@ Commands::Commands(CLI::App& app, int& status, const std::string& version)
   AddEnterVerbs(w.verbs);
   AddLookVerbs(w.verbs);
   AddPeopleVerbs(w.verbs);
+  AddAuditVerb(w.verbs);
   AddContextVerbs(w.verbs);
   AddHelpVerbs(w.verbs);
   AddLabVerbs(w.verbs);
@@ -165,9 +169,10 @@ void Commands::AddSendVerbs(CLI::App& app) {
   auto* run = w.verbs.Add(&app, "run", "Run a command and watch it",
                           "muster run --gpus 1 -- python3 train.py\n"
                           "muster run --kind build -- bash\n"
+                          "muster run --env EPOCHS=3 --label team=a --time 2h -- python3 train.py\n"
                           "muster run --detach --workers 2..4 --gpus 1 -- sleep 60",
                           [&w](Session& s) { return Run(s, w.run); });
-  run->add_option("COMMAND", w.run.command, "what to run; put -- before it")->required();
+  run->add_option("COMMAND", w.run.command, "what to run; put -- before it");
   run->add_option("--name", w.run.name, "name of the job; default: the program's");
   run->add_option("-q,--queue", w.run.queue, "queue; default: default");
   run->add_option("--kind", w.run.kind, "train or build");
@@ -178,7 +183,26 @@ void Commands::AddSendVerbs(CLI::App& app) {
   run->add_option("--priority", w.run.priority, "low, normal, high, critical or a number");
   run->add_option("--framework", w.run.framework, "torch, mpi, ...");
   run->add_option("--time", w.run.time, "time limit, as 2h");
+  run->add_option("--retries", w.run.retries, "start it again so often when it fails");
+  run->add_option("--idle", w.run.idle, "release build work that was not used so long, as 1h");
   run->add_option("--image", w.run.image, "container image");
+  run->add_option("--template", w.run.from_template, "jupyter: a notebook; with --kind build");
+  run->add_option("--workdir", w.run.workdir, "folder to run in; default: the one you are in");
+  const auto each = [&](const char* flag, std::vector<std::string>& into, const char* help) {
+    run->add_option(flag, into, help)->allow_extra_args(false);
+  };
+  each("-e,--env", w.run.env, "K=V, or K for the value it has here; nothing else is passed on");
+  each("--label", w.run.labels, "K=V; may be given several times");
+  each("--gpu-types", w.run.gpu_types, "H100,A100: in order of preference; default: any");
+  each("--topology", w.run.topology, "require=rack, prefer=nvlink");
+  each("--after", w.run.after, "start behind this job: NAME, or NAME:ok, :any or :failed");
+  run->add_option("--array", w.run.array, "one task for each number, as 0-99%8 (8 at once)");
+  auto* may = run->add_flag_callback(
+      "--preemptible", [&w] { w.run.preemptible = true; }, "others may displace it");
+  run->add_flag_callback(
+         "--no-preemptible", [&w] { w.run.preemptible = false; },
+         "others may not; default: by its priority")
+      ->excludes(may);
   run->add_flag("-d,--detach", w.run.detach, "do not watch it");
   run->add_flag("-t,--terminal", w.run.terminal,
                 "give it a terminal and join ours to it; build work at a terminal has one anyway");
@@ -202,7 +226,7 @@ void Commands::AddOutputVerbs(CLI::App& app) {
         }
         return Logs(s, w.logs);
       });
-  w.verbs.Formats(logs, "table,json,jsonl");
+  w.verbs.Formats(logs, "table,wide,json,jsonl,yaml");
   IsName(logs->add_option("JOB", w.logs.job, "name, id or @last")->required(), "job");
   logs->add_flag("-f,--follow", w.logs.follow, "until the job has ended");
   logs->add_flag("--err", w.logs.err, "standard error instead of standard output");
@@ -210,22 +234,28 @@ void Commands::AddOutputVerbs(CLI::App& app) {
       ->check(CLI::Range(0, kLargest));
   logs->add_option("--tail", w.logs.tail, "the last so many lines")->check(CLI::Range(0, kLargest));
   logs->add_option("--since", w.since, "leave out files last written to before, as 10m");
-  Note(
-      logs,
-      "Shows all files that are kept, oldest first, and says on standard error when older ones\n"
-      "have been dropped. Lines bear no time: --since leaves out whole files, so what it shows\n"
-      "may begin earlier, but nothing written since is missing. -o json prints one object a line:\n"
-      R"({"rank": 0, "stream": "out", "line": "..."}.)");
+  Note(logs,
+       "Shows all files that are kept, oldest first, and says on standard error when older ones\n"
+       "have been dropped. Lines bear no time: --since leaves out whole files, so what it shows\n"
+       "may begin earlier, but nothing written since is missing. -o wide puts rank and stream\n"
+       "before each line, -o yaml is a list of lines, -o json prints one object a line:\n"
+       R"({"rank": 0, "stream": "out", "line": "..."}.)");
 
-  auto* events =
-      w.verbs.Add(&app, "events", "What happened", "muster events\nmuster events resnet --limit 20",
-                  [&w](Session& s) { return Events(s, w.events); });
+  auto* events = w.verbs.IsList(w.verbs.Add(&app, "events", "What happened",
+                                            "muster events\nmuster events resnet --limit 20\n"
+                                            "muster events --filter kind=job-ended --sort=-revision",
+                                            [&w](Session& s) {
+                                              w.events.selection = w.verbs.common().selection;
+                                              return Events(s, w.events);
+                                            }),
+                                kEvents);
   w.verbs.Formats(events, "table,wide,json,jsonl,yaml");
   IsName(events->add_option("JOB", w.events.job, "of one job only"), "job");
   events->add_flag("-f,--follow", w.events.follow, "go on; with -o json one object a line");
   events->add_flag("--cycles", w.events.cycles, "also each scheduling cycle, as -o wide does");
-  events->add_option("--limit", w.events.limit, "the last so many; default 200")
-      ->check(CLI::Range(1, 10'000));
+  Note(events,
+       "The newest comes last. --filter takes keys of -o json: kind=job-ended, facts.job=7,\n"
+       "facts.node=lab-3; --sort revision or -revision.");
 }
 
 void Commands::AddClusterVerbs(CLI::App& app) {
@@ -270,11 +300,11 @@ void Commands::AddClusterVerbs(CLI::App& app) {
   auto* replay = w.verbs.AddLocal(snapshot, "replay", "Decide it again offline and compare",
                                   "muster snapshot replay today.snap",
                                   [&w] { return ReplaySnapshot(w.file, w.verbs.common().output); });
-  w.verbs.Formats(replay, "table,json,jsonl,yaml");
+  w.verbs.Formats(replay, "table,wide,json,jsonl,yaml");
   replay->add_option("FILE", w.file, "made by `muster snapshot save`")->required();
 }
 
-std::vector<std::string> Commands::Complete(const std::vector<std::string>& words) const {
+Completion Commands::Complete(const std::vector<std::string>& words) const {
   return cli::Complete(words_->verbs, words);
 }
 

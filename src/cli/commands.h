@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/verbs.h"
+
 namespace CLI {  // NOLINT(readability-identifier-naming): the parser's own
 class App;
 }
@@ -22,7 +24,7 @@ class Commands {
   ~Commands();
 
   // What could stand for the last of these words.
-  std::vector<std::string> Complete(const std::vector<std::string>& words) const;
+  Completion Complete(const std::vector<std::string>& words) const;
 
  private:
   struct Words;

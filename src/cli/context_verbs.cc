@@ -52,6 +52,12 @@ Result<std::string> ReadToken(bool from_stdin) {
 
 // Stored only after the server has said who we are there.
 int Login(const LoginWords& words, Output output) {
+  const auto& url = words.server;
+  if (!url.starts_with("https://") && !url.starts_with("http://") && !url.starts_with("unix:") &&
+      !url.starts_with('/')) {
+    return Refuse({ErrorCode::kUsage, "\"" + url + "\" is no URL of a daemon",
+                   "write https://gpu.example.org:7400, or unix:/path/of/musterd.sock"});
+  }
   Context context{words.server, "", ""};
   client::Target target{words.server};
   if (words.token_stdin || !target.local()) {

@@ -371,16 +371,13 @@ int Complain(const Error& error) {
 
 }  // namespace
 
-int RunDemoShare(bool as_json) {
+int RunDemoShare(Output output) {
   const Script script = sim::ClassicDay();
   const auto pool = sim::PlayStory(script, sim::Sharing::kPool);
   if (!pool) return Complain(pool.error());
   const auto fixed = sim::PlayStory(script, sim::Sharing::kFixed);
   if (!fixed) return Complain(fixed.error());
-  if (as_json) {
-    std::printf("%s\n", StoryJson(script, *pool, *fixed).c_str());
-    return 0;
-  }
+  if (!ForPeople(output)) return ShowDocument(output, StoryJson(script, *pool, *fixed));
   Teller teller(script, WantsColour());
   teller.Opening();
   teller.Story(*pool);

@@ -5,8 +5,10 @@
 // simulation on the engine. Colour only on a terminal, and not where NO_COLOR is set.
 #pragma once
 
+#include "cli/session.h"
+
 namespace muster::cli {
 
-int RunDemoShare(bool as_json);
+int RunDemoShare(Output output);
 
 }  // namespace muster::cli

@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cctype>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "cli/help_text.h"
+#include "cli/output_keys.h"
 
 namespace muster::cli {
 namespace {
@@ -21,7 +23,8 @@ of an array, or `@last`, which is my latest one. `-` in place of a file is stand
 names only, for other commands). With `--watch` it comes again every second: JSON documents one
 after the other, YAML documents with `---` between.
 
-Keys are added, never renamed. A list is an object with its noun as key: `{"jobs": [...]}`,
+Keys are added, never renamed; those of each verb are listed with it, and an object of the API is
+described by its schema in [api.md](api.md). A list is an object with its noun as key: `{"jobs": [...]}`,
 `{"nodes": [...]}`, likewise `events`, `gpus`, `pools`, `queues`, `decisions`, `usage`, `audit`,
 `users`, `tokens`, `checks`. A verb that changes something answers with `id`, `name` and, where there
 is one, `phase`; in a list when it takes several names. On a dry run each such object has
@@ -60,6 +63,28 @@ goes before the context's token. `muster config view --origins` says what came f
 
 `attach`, `exec` and `shell` end with the status of the program.)"}};
 
+std::string LinkTo(const std::string& schema) {
+  std::string anchor = schema;
+  for (char& c : anchor) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return fmt::format("[{}](api.md#{})", schema, anchor);
+}
+
+// What `-o json` prints.
+std::string KeyTable(const std::string& verb) {
+  const auto keys = KeysOf(verb);
+  if (keys.empty()) return "";
+  if (keys.size() == 1 && keys.front().path == ".") {
+    return fmt::format("\n`-o json`: {}\n", LinkTo(keys.front().schema));
+  }
+  std::string out = "\n| `-o json` | |\n|---|---|\n";
+  for (const auto& key : keys) {
+    const auto what = key.schema.empty() ? "" : LinkTo(key.schema) + (key.help.empty() ? "" : " ");
+    out += fmt::format("| {} | {}{} |\n", key.path == "." ? "the document" : "`" + key.path + "`",
+                       what, key.help);
+  }
+  return out;
+}
+
 std::string Markdown(const std::vector<VerbDoc>& verbs) {
   std::string out =
       "# The command line\n\n"
@@ -82,6 +107,7 @@ std::string Markdown(const std::vector<VerbDoc>& verbs) {
     }
     if (!rows.empty()) out += "\n| | |\n|---|---|\n" + rows;
     if (!verb.notes.empty()) out += "\n" + verb.notes + "\n";
+    out += KeyTable(verb.path);
     if (!verb.examples.empty()) out += "\n```sh\n";
     for (const auto& example : verb.examples) out += example + "\n";
     if (!verb.examples.empty()) out += "```\n";
@@ -150,11 +176,16 @@ std::string AsJson(const std::vector<VerbDoc>& verbs) {
   for (const auto& verb : verbs) {
     auto flags = nlohmann::ordered_json::array();
     for (const auto& flag : verb.flags) flags.push_back(flag.name);
+    auto keys = nlohmann::ordered_json::array();
+    for (const auto& key : KeysOf(verb.path)) {
+      keys.push_back({{"path", key.path}, {"schema", key.schema}});
+    }
     list.push_back({{"path", verb.path},
                     {"group", verb.group},
                     {"help", verb.help},
                     {"usage", verb.usage},
                     {"flags", flags},
+                    {"keys", keys},
                     {"examples", verb.examples}});
   }
   return nlohmann::ordered_json{{"verbs", list}}.dump(2) + "\n";

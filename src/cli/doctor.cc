@@ -1,7 +1,7 @@
 #include "cli/doctor.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -19,7 +19,10 @@ using Json = nlohmann::json;
 
 constexpr std::int64_t kSkewMs = 5'000;
 constexpr std::int64_t kSoonMs = std::int64_t{7} * 86'400'000;
-constexpr std::uintmax_t kLittleRoom = std::uintmax_t{1} << 30;
+constexpr std::int64_t kDayMs = 86'400'000;
+constexpr std::int64_t kLittleRoom = std::int64_t{1} << 30;
+constexpr std::int64_t kLittleMemory = std::int64_t{16} << 20;
+constexpr std::int64_t kCertificateDays = 30;
 constexpr int kMostExplained = 100;  // jobs that are asked about one by one
 
 class Findings {
@@ -59,17 +62,83 @@ Json Ask(Session& session, Findings& findings, const char* what, const std::stri
   return nullptr;
 }
 
+// Its answer carries its time; the question took no longer than both readings are apart.
+void CheckClock(const Json& version, std::int64_t asked_ms, Findings& findings) {
+  if (!version.contains("now")) return;
+  const auto theirs = TimeMs(version, "now"), now = WallMs();
+  const auto ahead = theirs > now ? theirs - now : theirs < asked_ms ? theirs - asked_ms : 0;
+  if (ahead > kSkewMs || ahead < -kSkewMs) {
+    findings.Warn("clock",
+                  "the daemon's clock is " + Ago(std::abs(ahead)) +
+                      (ahead > 0 ? " ahead of this one" : " behind this one"),
+                  "let both machines keep their time by NTP: tokens end by the daemon's clock");
+  } else {
+    findings.Ok("clock", "the daemon's and ours agree");
+  }
+}
+
+void CheckFolder(const char* what, const Json& folder, Findings& findings) {
+  const auto path = folder.value("path", "");
+  if (!folder.contains("free_bytes")) {
+    return findings.Warn(what, path + " cannot be looked at by the daemon", "look at its log");
+  }
+  const auto free = folder.value("free_bytes", std::int64_t{0});
+  const auto size = std::max<std::int64_t>(1, folder.value("size_bytes", std::int64_t{1}));
+  const auto said =
+      fmt::format("{}: {:.1f} GiB free of {:.1f} GiB", path, static_cast<double>(free) / (1 << 30),
+                  static_cast<double>(size) / (1 << 30));
+  // The folder of running workers is small, and in memory.
+  const auto least = std::string_view(what) == "state" ? kLittleRoom : kLittleMemory;
+  if (free < least) {
+    findings.Fail(what, said, "make room: nothing can be written soon");
+  } else {
+    findings.Ok(what, said);
+  }
+}
+
+void CheckCertificate(const Json& certificate, Findings& findings) {
+  const auto path = certificate.value("path", "");
+  if (!certificate.contains("expires_at")) {
+    return findings.Fail("tls", path + " holds no certificate", "give a PEM file: --tls-cert");
+  }
+  const auto left = TimeMs(certificate, "expires_at") - WallMs();
+  const auto days = left / kDayMs;
+  const std::string renew = "renew it and send musterd a HUP (systemctl reload musterd)";
+  if (left <= 0) {
+    findings.Fail("tls", "the certificate of the daemon has expired", renew);
+  } else if (days < kCertificateDays) {
+    findings.Warn("tls", "the certificate of the daemon ends in " + Count(days, "day"), renew);
+  } else {
+    findings.Ok("tls", "the certificate of the daemon is good for " + Count(days, "day"));
+  }
+}
+
+void CheckHost(const Json& version, Findings& findings) {
+  if (!version.contains("host")) {
+    return findings.Warn("state", "where the daemon keeps it is told to admins only",
+                         "ask an admin to look");
+  }
+  const auto& host = version.at("host");
+  for (const char* what : {"state", "run"}) {
+    if (host.contains(what)) CheckFolder(what, host.at(what), findings);
+  }
+  if (host.contains("certificate")) CheckCertificate(host.at("certificate"), findings);
+}
+
 bool CheckDaemon(Session& session, Findings& findings, const std::string& ours) {
+  const auto asked_ms = WallMs();
   const auto answer = session.client().Get("version");
   const auto& server = session.target().server;
   if (!answer) {
-    findings.Fail(
-        "daemon", answer.error().message,
-        "start musterd, or see with `muster config view --origins` why " + server + " is meant");
+    const auto& hint = answer.error().hint;
+    findings.Fail("daemon", answer.error().message,
+                  (hint.empty() ? "" : hint + "; ") + "`muster config view --origins` tells why " +
+                      server + " is meant");
     return false;
   }
   findings.Ok("daemon", "answers at " + server);
-  const auto theirs = Json::parse(*answer).value("version", "");
+  const auto version = Json::parse(*answer);
+  const auto theirs = version.value("version", "");
   if (theirs == ours) {
     findings.Ok("version", "both are " + ours);
   } else {
@@ -81,22 +150,9 @@ bool CheckDaemon(Session& session, Findings& findings, const std::string& ours) 
   } else {
     findings.Fail("store", ready.error().message, "look at the disk and the log of musterd");
   }
+  CheckClock(version, asked_ms, findings);
+  CheckHost(version, findings);
   return true;
-}
-
-// Events carry the daemon's time: one from the future shows that the clocks differ.
-void CheckClock(Session& session, Findings& findings) {
-  if (session.target().local()) return findings.Ok("clock", "the daemon is on this machine");
-  const auto got = Ask(session, findings, "clock", "events", {{"limit", "1"}});
-  if (got.is_null()) return;
-  const auto& events = got.at("events");
-  const auto ahead = events.empty() ? 0 : TimeMs(events.back(), "at") - WallMs();
-  if (ahead > kSkewMs) {
-    findings.Warn("clock", "the daemon's clock is " + Ago(ahead) + " ahead of this one",
-                  "let both machines keep their time by NTP");
-  } else {
-    findings.Ok("clock", "no event of the daemon is from the future");
-  }
 }
 
 void CheckNodes(Session& session, Findings& findings) {
@@ -130,29 +186,23 @@ void CheckNodes(Session& session, Findings& findings) {
   }
 }
 
-// Only where the daemon has its folder by default; the API does not tell it.
+// Of this machine, where the daemon runs here too.
 void CheckMachine(Session& session, Findings& findings) {
   if (!session.target().local()) return;
   std::error_code failed;
-  const char* home = std::getenv("HOME");
-  const std::string state =
-      ::geteuid() == 0 || home == nullptr ? "/var/lib/muster" : std::string(home) + "/.muster";
-  if (std::filesystem::exists(state, failed)) {
-    const auto room = std::filesystem::space(state, failed);
-    const auto free =
-        fmt::format("{:.1f} GiB free", static_cast<double>(room.available) / (1 << 30));
-    if (!failed && room.available < kLittleRoom) {
-      findings.Fail("disk", state + ": " + free, "make room: the journal must be written");
-    } else if (!failed) {
-      findings.Ok("disk", state + ": " + free);
-    }
-  }
   if (std::filesystem::exists("/sys/fs/cgroup/cgroup.controllers", failed)) {
     findings.Ok("cgroup", "version 2");
   } else if (std::filesystem::exists("/sys/fs/cgroup/memory", failed)) {
     findings.Warn("cgroup", "version 1", "limits are kept best with version 2");
   } else {
     findings.Warn("cgroup", "there is none", "limits of memory are watched, not enforced");
+  }
+  if (void* library = ::dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL)) {
+    ::dlclose(library);
+    findings.Ok("nvml", "the NVIDIA library is here: GPUs can be measured");
+  } else {
+    findings.Warn("nvml", "libnvidia-ml.so.1 is not here: no NVIDIA GPU can be used or measured",
+                  "install the NVIDIA driver, if this machine has such GPUs");
   }
 }
 
@@ -213,7 +263,6 @@ void Print(const Json& findings, bool color) {
 int Doctor(Session& session, const std::string& version) {
   Findings findings;
   if (CheckDaemon(session, findings, version)) {
-    CheckClock(session, findings);
     CheckNodes(session, findings);
     CheckJobs(session, findings);
     CheckTokens(session, findings);

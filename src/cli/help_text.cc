@@ -30,7 +30,7 @@ constexpr std::array kGroups = {
     VerbGroup{"Cluster", "nodes node gpus pools queue usage decisions"},
     VerbGroup{"Admin and lab",
               "login logout whoami token user audit config doctor snapshot sim bench "
-              "demo completion version"}};
+              "demo completion help version"}};
 
 std::vector<std::string> WordsOf(std::string_view text) {
   std::istringstream in{std::string(text)};

@@ -11,6 +11,7 @@
 
 #include "base/files.h"
 #include "cli/doctor.h"
+#include "cli/help_text.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
 
@@ -42,18 +43,23 @@ command: [sh, -c, "echo hello from worker $MUSTER_RANK on GPU $CUDA_VISIBLE_DEVI
 constexpr std::string_view kBash =
     R"(# muster completion bash > ~/.local/share/bash-completion/completions/muster
 _muster() {
-  local IFS=$'\n'
-  COMPREPLY=($(muster __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+  local IFS=$'\n' found files=0
+  found=$(muster __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null) || files=1
+  COMPREPLY=($found)
+  if [[ $files == 1 ]]; then compopt -o default 2>/dev/null; fi
 }
-complete -o default -F _muster muster
+complete -F _muster muster
 )";
 
 constexpr std::string_view kZsh = R"(#compdef muster
 # muster completion zsh > "${fpath[1]}/_muster"
 _muster() {
   local -a found
-  found=("${(@f)$(muster __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
-  if [[ -n "${found[1]}" ]]; then compadd -- "${found[@]}"; else _files; fi
+  local files=0 text
+  text=$(muster __complete "${(@)words[2,CURRENT]}" 2>/dev/null) || files=1
+  found=("${(@f)text}")
+  if [[ -n "${found[1]}" ]]; then compadd -- "${found[@]}"; fi
+  if [[ $files == 1 ]]; then _files; fi
 }
 if [[ "${funcstack[1]}" == _muster ]]; then _muster "$@"; else compdef _muster muster; fi
 )";
@@ -63,8 +69,9 @@ constexpr std::string_view kFish =
 function __muster_complete
   set -l words (commandline -opc) (commandline -ct)
   muster __complete $words[2..-1] 2>/dev/null
+  or __fish_complete_path (commandline -ct)
 end
-complete -c muster -a '(__muster_complete)'
+complete -c muster -f -a '(__muster_complete)'
 )";
 
 int Init(const std::string& path) {
@@ -125,14 +132,38 @@ int Clone(Session& session, const std::string& job, const std::string& name, boo
   });
 }
 
+// As `muster VERB --help` says it.
+int Help(CLI::App& app, const std::vector<std::string>& words) {
+  CLI::App* at = &app;
+  std::string path = "muster";
+  for (const auto& word : words) {
+    CLI::App* next = Below(*at, word);
+    if (next == nullptr) {
+      return Refuse({ErrorCode::kUsage,
+                     "no verb \"" + word + "\"" + (at == &app ? "" : " of `" + path + "`"),
+                     "`muster help` lists them"});
+    }
+    at = next;
+    path += " " + word;
+  }
+  std::cout << app.get_formatter()->make_help(at, path, CLI::AppFormatMode::Normal);
+  return 0;
+}
+
 }  // namespace
 
 void AddHelpVerbs(Verbs& verbs) {
   struct Words {
     std::string path = "job.yaml", job, name, shell;
+    std::vector<std::string> verbs;
     bool dry_run = false;
   };
   auto w = std::make_shared<Words>();
+  verbs
+      .AddLocal(verbs.app(), "help", "What a verb is for, its flags and examples",
+                "muster help\nmuster help queue apply",
+                [w, &verbs] { return Help(*verbs.app(), w->verbs); })
+      ->add_option("VERB", w->verbs, "a verb, and the one below it");
   verbs
       .AddLocal(verbs.app(), "init", "Write a job file to begin with", "muster init train.yaml",
                 [w] { return Init(w->path); })

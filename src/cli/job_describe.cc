@@ -5,6 +5,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "cli/event_text.h"
 #include "cli/job_verbs.h"
 #include "cli/text.h"
 
@@ -206,11 +207,11 @@ void LastEvents(Session& session, const std::string& id) {
   const auto got = Json::parse(*answer);
   Rows rows;
   for (const auto& event : got.at("events")) {
-    rows.push_back({"  " + Clock(TimeMs(event, "at")), event.value("kind", ""), FactsOf(event)});
+    rows.push_back({"  " + Clock(TimeMs(event, "at")), event.value("kind", ""), SentenceOf(event)});
   }
   if (rows.empty()) return;
   Section("Last events");
-  PrintTable({"  TIME", "EVENT", "FACTS"}, rows);
+  PrintTable({"  TIME", "EVENT", "WHAT"}, rows);
 }
 
 }  // namespace

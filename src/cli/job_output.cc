@@ -1,10 +1,11 @@
-// The output of jobs: as it was written, or one object a line.
+// The output of jobs: as it was written, or line by line with where it came from.
 #include <iostream>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "cli/job_verbs.h"
+#include "cli/text.h"
 
 namespace muster::cli {
 namespace {
@@ -13,11 +14,13 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kLongestLine = std::size_t{1} << 20;
 
-// {"rank": 0, "stream": "out", "line": "..."}; a line that is too long to hold comes in pieces, of
-// which all but the last say "more". Bytes that are no UTF-8 are replaced: JSON cannot have them.
-class LinesAsJson {
+// Lines with their rank and stream: {"rank": 0, "stream": "out", "line": "..."} and the same as
+// items of a YAML list. A line that is too long to hold comes in pieces, of which all but the last
+// say "more". Bytes that are no UTF-8 are replaced: JSON cannot have them.
+class MarkedLines {
  public:
-  LinesAsJson(std::int64_t rank, bool err) : rank_(rank), err_(err) {}
+  MarkedLines(Output output, std::int64_t rank, bool err)
+      : output_(output), rank_(rank), err_(err) {}
 
   void Put(std::string_view bytes) {
     for (auto end = bytes.find('\n'); end != std::string_view::npos; end = bytes.find('\n')) {
@@ -34,13 +37,20 @@ class LinesAsJson {
 
  private:
   void Print(bool more) {
-    nlohmann::ordered_json object = {
-        {"rank", rank_}, {"stream", err_ ? "err" : "out"}, {"line", line_}};
-    if (more) object["more"] = true;
-    std::cout << object.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+    const char* stream = err_ ? "err" : "out";
+    if (output_ == Output::kWide) {
+      std::cout << rank_ << ' ' << stream << "  " << line_ << '\n';
+    } else {
+      nlohmann::ordered_json object = {{"rank", rank_}, {"stream", stream}, {"line", line_}};
+      if (more) object["more"] = true;
+      const bool yaml = output_ == Output::kYaml;
+      const auto text = object.dump(-1, ' ', false, Json::error_handler_t::replace);
+      std::cout << (yaml ? "- " : "") << (yaml ? SafeJson(text) : text) << '\n';
+    }
     line_.clear();
   }
 
+  Output output_;
   std::int64_t rank_;
   bool err_;
   std::string line_;
@@ -72,10 +82,10 @@ int Logs(Session& session, const LogOptions& options) {
                 << " files are kept; what was written before them, if anything, has been dropped\n";
     }
   }
-  LinesAsJson lines(options.worker, options.err);
+  MarkedLines lines(session.output(), options.worker, options.err);
   const auto streamed =
       session.client().Stream(path, QueryOf(options), [&](std::string_view bytes) {
-        if (session.for_people()) {
+        if (session.output() == Output::kTable) {
           std::cout << bytes;
         } else {
           lines.Put(bytes);

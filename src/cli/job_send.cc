@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <iostream>
 #include <iterator>
@@ -149,91 +147,22 @@ int Submit(Session& session, const SubmitOptions& options) {
   return ShowAccepted(session, *accepted, options.dry_run);
 }
 
-namespace {
-
-// A job file with one key a line, so that a problem's line tells which flag it came from.
-class FlagFile {
- public:
-  void Put(const char* flag, const char* key, const Json& value) {
-    lines_.emplace_back(
-        flag, Json(key).dump() + ": " + value.dump(-1, ' ', false, Json::error_handler_t::replace));
-  }
-  // A number where it is one; else the text, and the file's rules say what is wrong with it.
-  void PutNumber(const char* flag, const char* key, const std::string& text) {
-    if (text.empty()) return;
-    const auto value = Json::parse(text, nullptr, false);
-    Put(flag, key, value.is_number() ? value : Json(text));
-  }
-  void PutText(const char* flag, const char* key, const std::string& text) {
-    if (!text.empty()) Put(flag, key, text);
-  }
-
-  Result<model::SpecFile> Decode() const {
-    std::string text = "{";
-    for (const auto& [flag, line] : lines_) text += (text.size() > 1 ? ",\n" : "\n") + line;
-    auto decoded = model::DecodeSpec(text + "\n}");
-    if (!decoded.problems.HasErrors()) return std::move(decoded.spec);
-    Error error{ErrorCode::kUsage, "", ""};
-    for (const auto& problem : decoded.problems.Sorted()) {
-      if (problem.severity != model::Severity::kError) continue;
-      if (!error.message.empty()) error.message += "; ";
-      const auto line = static_cast<std::size_t>(std::max(problem.mark.line, 2)) - 2;
-      const bool known = problem.mark.line >= 2 && line < lines_.size();
-      std::string_view said = problem.message;
-      if (known) {
-        error.message += std::string(lines_[line].first) + ": ";
-        // The flag stands for the key, which nobody wrote.
-        if (const auto end = said.find("`: "); said.starts_with('`') && end != said.npos) {
-          said.remove_prefix(end + 3);
-        }
-      }
-      error.message += said;
-      if (!problem.allowed.empty()) error.message += " (allowed: " + problem.allowed + ")";
-    }
-    return tl::unexpected(std::move(error));
-  }
-
- private:
-  std::vector<std::pair<const char*, std::string>> lines_;
-};
-
-Result<model::SpecFile> SpecOf(const RunOptions& options) {
-  std::string name = options.name;
-  if (name.empty()) {
-    name = std::filesystem::path(options.command.front()).filename().string();
-    for (char& c : name) {
-      if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_') c = '-';
-    }
-  }
-  FlagFile file;
-  file.Put("--name", "name", name);
-  file.Put("--queue", "queue", options.queue);
-  file.Put("--kind", "kind", options.kind);
-  file.Put("COMMAND", "command", options.command);
-  file.PutNumber("--gpus", "gpus", options.gpus == "0" ? "" : options.gpus);
-  file.PutNumber("--cpus", "cpus", options.cpus);
-  file.PutText("--memory", "memory", options.memory);
-  file.PutNumber("--workers", "workers", options.workers);
-  file.PutNumber("--priority", "priority", options.priority);
-  file.PutText("--framework", "framework", options.framework);
-  file.PutText("--image", "image", options.image);
-  if (options.terminal) file.Put("--terminal", "terminal", true);
-  if (!options.time.empty()) file.Put("--time", "limits", Json{{"time", options.time}});
-  return file.Decode();
-}
-
-}  // namespace
-
 int Run(Session& session, const RunOptions& asked) {
   RunOptions options = asked;
-  options.terminal |= options.kind == "build" && AtTerminal() && !options.detach;
+  options.terminal |=
+      options.kind == "build" && options.from_template.empty() && AtTerminal() && !options.detach;
   const auto spec = SpecOf(options);
   if (!spec) return Refuse(spec.error());
   SubmitOptions how;
   how.dry_run = options.dry_run;
   const auto accepted = Send(session, spec->jobs, how);
   if (!accepted) return Refuse(accepted.error());
-  if (options.detach || options.dry_run) {
+  const bool array = !options.array.empty();
+  if (array && !options.detach && !options.dry_run) {
+    std::cerr << "an array is not watched; `muster wait " << accepted->at(0).value("id", "")
+              << "` waits for all of it\n";
+  }
+  if (options.detach || options.dry_run || array) {
     return ShowAccepted(session, *accepted, options.dry_run);
   }
   const auto id = accepted->at(0).at("id").get<std::string>();

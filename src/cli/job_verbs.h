@@ -6,11 +6,14 @@
 // said on standard error. Ctrl-C leaves the job alone.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <iosfwd>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "cli/run_spec.h"
 #include "cli/session.h"
 
 namespace muster::cli {
@@ -24,30 +27,17 @@ int Submit(Session& session, const SubmitOptions& options);
 // The one job of a file, checked and with its folder filled in, as it is sent.
 Result<std::string> ReadJob(const std::string& file);
 
-struct RunOptions {
-  std::vector<std::string> command;
-  std::string name;
-  std::string queue = "default";
-  std::string kind = "train";
-  std::string gpus = "0";
-  std::string cpus;
-  std::string memory;
-  std::string workers = "1";
-  std::string priority;
-  std::string framework;
-  std::string time;
-  std::string image;
-  bool detach = false;
-  bool dry_run = false;
-  bool terminal = false;  // the program gets one, and ours is joined to it
-};
 int Run(Session& session, const RunOptions& options);
+
+inline constexpr std::array<std::string_view, 10> kPhases = {
+    "waiting", "held",      "starting",  "running", "stopping",
+    "paused",  "suspended", "succeeded", "failed",  "cancelled"};
 
 struct ListOptions {
   bool all = false;
   std::string queue;
   std::string user;
-  std::string phase, filter, sort;
+  std::string phase, kind, filter, sort;
   std::int64_t limit = 500;
 };
 int Ps(Session& session, const ListOptions& options);
@@ -71,11 +61,9 @@ struct EventOptions {
   std::string job;  // empty: of all
   bool follow = false;
   bool cycles = false;  // also that a scheduling cycle ran
-  std::int64_t limit = 200;
+  Selection selection;
 };
 int Events(Session& session, const EventOptions& options);
-// What an event says, in one line: without its job, times and what is as it mostly is.
-std::string FactsOf(const nlohmann::json& event);
 
 struct WaitOptions {
   std::vector<std::string> jobs;

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
+#include <sstream>
 
 #include "cli/bench.h"
 #include "cli/demo.h"
@@ -19,27 +20,33 @@ void AddLabVerbs(Verbs& verbs) {
     int runs = 0;
   };
   auto w = std::make_shared<Words>();
-  const auto as_json = [&verbs] { return verbs.common().output == Output::kJson; };
+  const auto output = [&verbs] { return verbs.common().output; };
 
   auto* validate = verbs.AddLocal(
       verbs.app(), "validate", "Check job, queue and cluster files",
-      "muster validate train.yaml\nmuster validate queues.yaml -o json", [w, as_json] {
-        const auto form = as_json() ? ValidateFormat::kJson : ValidateFormat::kTable;
-        return RunValidate(w->paths, form, {std::cin, std::cout, std::cerr});
+      "muster validate train.yaml\nmuster validate queues.yaml -o json", [w, output] {
+        if (ForPeople(output())) {
+          return RunValidate(w->paths, ValidateFormat::kTable, {std::cin, std::cout, std::cerr});
+        }
+        std::ostringstream document;
+        const int status =
+            RunValidate(w->paths, ValidateFormat::kJson, {std::cin, document, std::cerr});
+        const int shown = ShowDocument(output(), document.str());
+        return shown != 0 ? shown : status;
       });
   validate->add_option("FILE", w->paths, "files; - is standard input")->required();
 
   CLI::App* sim = verbs.Group("sim", "Try policies without a cluster");
   auto* scenarios = verbs.AddLocal(sim, "scenarios", "Run scenario files on the engine",
                                    "muster sim scenarios tests/scenarios",
-                                   [w, as_json] { return RunScenarios(w->paths, as_json()); });
+                                   [w, output] { return RunScenarios(w->paths, output()); });
   scenarios->add_option("PATH", w->paths, "files or folders")->required();
 
   CLI::App* bench = verbs.Group("bench", "Measure this build on this machine");
-  auto* engine = verbs.AddLocal(
-      bench, "engine", "What scheduling decisions cost",
-      "muster bench engine --shape gang --nodes 100 --runs 3",
-      [w, as_json] { return RunBenchEngine(w->shape, w->nodes, w->runs, as_json()); });
+  auto* engine =
+      verbs.AddLocal(bench, "engine", "What scheduling decisions cost",
+                     "muster bench engine --shape gang --nodes 100 --runs 3",
+                     [w, output] { return RunBenchEngine(w->shape, w->nodes, w->runs, output()); });
   engine->add_option("--shape", w->shape, "fill, gang, reclaim, verdict, huge or growth")
       ->required();
   engine
@@ -51,8 +58,9 @@ void AddLabVerbs(Verbs& verbs) {
 
   CLI::App* demo = verbs.Group("demo", "See what Muster does, on a simulated cluster");
   auto* share = verbs.AddLocal(demo, "share", "Eight GPUs, three researchers, one day",
-                               "muster demo share", [as_json] { return RunDemoShare(as_json()); });
-  for (auto* command : {validate, scenarios, engine, share}) verbs.Formats(command, "table,json");
+                               "muster demo share", [output] { return RunDemoShare(output()); });
+  for (auto* command : {validate, scenarios}) verbs.Formats(command);
+  for (auto* command : {engine, share}) verbs.Formats(command, "table,wide,json,jsonl,yaml");
 }
 
 }  // namespace muster::cli

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -18,15 +19,40 @@ using Json = nlohmann::json;
 
 constexpr std::int64_t kDecisions = 50;
 
-int Plan(Session& session, const std::string& file) {
-  const auto spec = ReadJob(file);
-  if (!spec) return Refuse(spec.error());
-  return session.Show(session.client().Post("plan", {}, *spec), [](const Json& got) {
+// "0,1"; "-" for none.
+std::string Numbers(const Json& list) {
+  std::string out;
+  for (const auto& one : list) out += (out.empty() ? "" : ",") + Plain(one);
+  return out.empty() ? "-" : out;
+}
+
+// A file where there is one, else a job that waits.
+Result<std::string> AskPlan(Session& session, const std::string& word) {
+  std::error_code none;
+  if (word != "-" && !std::filesystem::exists(word, none)) {
+    const bool name = word.find('/') == std::string::npos && !word.ends_with(".yaml") &&
+                      !word.ends_with(".yml") && !word.ends_with(".json");
+    auto answer = name ? session.client().Get("jobs/" + word + "/plan")
+                       : Result<std::string>(Fail(ErrorCode::kNotFound, ""));
+    if (answer || answer.error().code != ErrorCode::kNotFound) return answer;
+    return Fail(ErrorCode::kNotFound,
+                "\"" + word + "\" is neither a file that is here nor a job that is there",
+                "`muster init FILE` writes a file, `muster ps` lists the jobs");
+  }
+  const auto spec = ReadJob(word);
+  if (!spec) return tl::unexpected(spec.error());
+  return session.client().Post("plan", {}, *spec);
+}
+
+int Plan(Session& session, const std::string& word) {
+  return session.Show(AskPlan(session, word), [](const Json& got) {
     std::cout << got.value("sentence", "") << '\n';
+    const auto when = got.value("when", "");
+    if (when != "later") std::cout << "because " << got.value("why", "") << '\n';
     Rows places, displaced;
     for (const auto& place : got.at("places")) {
       places.push_back(
-          {Plain(place.at("worker")), place.value("node", ""), place.at("gpus").dump()});
+          {Plain(place.at("worker")), place.value("node", ""), Numbers(place.at("gpus"))});
     }
     if (!places.empty()) {
       std::cout << '\n';
@@ -95,7 +121,7 @@ int Decisions(Session& session) {
         for (const auto& one : got.at("decisions")) {
           rows.push_back({Clock(TimeMs(one, "at")), one.value("what", ""), one.value("job", ""),
                           Plain(one.at("worker")), one.value("node", ""),
-                          one.value("gpus", Json::array()).dump(), one.value("rule", ""),
+                          Numbers(one.value("gpus", Json::array())), one.value("rule", ""),
                           one.value("for_job", "")});
         }
         return rows;
@@ -125,10 +151,11 @@ int Version(Session& session, const std::string& ours) {
 
 void AddLookVerbs(Verbs& verbs) {
   auto file = std::make_shared<std::string>();
-  auto* plan =
-      verbs.Add(verbs.app(), "plan", "Where a job would run now, and who would be displaced",
-                "muster plan train.yaml", [file](Session& s) { return Plan(s, *file); });
-  plan->add_option("FILE", *file, "a job file; - is standard input")->required();
+  auto* plan = verbs.Add(
+      verbs.app(), "plan", "Where a job would run now, and who would be displaced",
+      "muster plan train.yaml\nmuster plan resnet", [file](Session& s) { return Plan(s, *file); });
+  plan->add_option("FILE", *file, "a job file; - is standard input; or the name of a waiting job")
+      ->required();
   verbs.Formats(plan, "table,wide,json,jsonl,yaml");
   verbs.IsList(verbs.Add(verbs.app(), "pools", "List pools", "muster pools -o json", Pools));
   verbs.Add(verbs.app(), "whoami", "Who I am to the daemon, and what I may do", "muster whoami",

@@ -87,10 +87,9 @@ int main(int argc, char** argv) {
   muster::cli::GroupVerbs(app);
 
   if (argc > 1 && std::string_view(argv[1]) == "__complete") {
-    for (const auto& word : commands.Complete({argv + 2, argv + argc})) {
-      std::cout << word << '\n';
-    }
-    return OutputArrived() ? 0 : 1;
+    const auto found = commands.Complete({argv + 2, argv + argc});
+    for (const auto& word : found.words) std::cout << word << '\n';
+    return OutputArrived() && !found.files ? 0 : 1;  // 1: the shell may offer files too
   }
   if (argc > 1 && std::string_view(argv[1]) == "__docs") {
     const std::string kind = argc > 2 ? argv[2] : "markdown";

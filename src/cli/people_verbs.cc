@@ -1,4 +1,4 @@
-// Who may come in, and who did what: tokens, users, the audit.
+// Who may come in: tokens and users.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -152,35 +152,6 @@ int RemoveUser(Session& session, const UserWords& words) {
   });
 }
 
-struct AuditWords {
-  std::string user, object, operation, since;
-};
-constexpr std::int64_t kAudited = 50;
-
-int Audit(Session& session, const AuditWords& words) {
-  client::Client::Query query;
-  for (const auto& [key, value] : {std::pair{"user", &words.user},
-                                   {"object", &words.object},
-                                   {"operation", &words.operation},
-                                   {"since", &words.since}}) {
-    if (!value->empty()) query[key] = *value;
-  }
-  return session.Show(session.List("audit", query), [&](const Json& got) {
-    Rows rows;
-    for (const auto& one : got.at("audit")) {
-      rows.push_back({Clock(TimeMs(one, "at")), one.value("user", ""), one.value("from", ""),
-                      one.value("operation", ""), one.value("object", "")});
-      if (!session.wide()) continue;
-      const auto change = one.value("after", Json());
-      rows.back().push_back(change.is_null() ? "" : change.dump());
-    }
-    std::vector<std::string> head = {"TIME", "USER", "FROM", "OPERATION", "OBJECT"};
-    if (session.wide()) head.emplace_back("AFTER");
-    PrintTable(head, rows, {"FROM"});
-    if (got.contains("next")) std::cerr << "there is more; --limit shows it\n";
-  });
-}
-
 void AddTokenVerbs(Verbs& verbs) {
   CLI::App* token = verbs.Group("token", "Tokens for calls over a network");
   auto w = std::make_shared<TokenWords>();
@@ -228,16 +199,6 @@ void AddUserVerbs(Verbs& verbs) {
 void AddPeopleVerbs(Verbs& verbs) {
   AddTokenVerbs(verbs);
   AddUserVerbs(verbs);
-  auto w = std::make_shared<AuditWords>();
-  auto* audit =
-      verbs.Add(verbs.app(), "audit", "Who changed what, newest first",
-                "muster audit --user ana --since 24h\nmuster audit --object 'queue vision' -o wide",
-                [w](Session& s) { return Audit(s, *w); });
-  audit->add_option("-u,--user", w->user, "by this user");
-  audit->add_option("--object", w->object, "of this object, as \"job 7\" or \"queue vision\"");
-  audit->add_option("--operation", w->operation, "of this kind, as cancelJob");
-  audit->add_option("--since", w->since, "within that time, as 24h");
-  verbs.IsList(audit, kAudited);
 }
 
 }  // namespace muster::cli

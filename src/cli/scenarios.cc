@@ -47,10 +47,10 @@ class Report {
     if (status_ == 0) status_ = ExitStatus(error.code);
   }
 
-  int Print(bool as_json) const {
-    if (as_json) {
+  int Print(Output output) const {
+    if (!ForPeople(output)) {
       const json out = {{"passed", passed_}, {"failed", failed_}, {"results", results_}};
-      std::printf("%s\n", out.dump().c_str());
+      ShowDocument(output, out.dump());
     } else {
       std::printf("%s%d passed, %d failed\n", failures_.c_str(), passed_, failed_);
     }
@@ -108,7 +108,7 @@ Result<void> RunFile(const std::string& path, Report& report) {
 
 }  // namespace
 
-int RunScenarios(const std::vector<std::string>& paths, bool as_json) {
+int RunScenarios(const std::vector<std::string>& paths, Output output) {
   Report report;
   for (const auto& path : paths) {
     const auto files = sim::ListFiles({path}, {".json", sim::kCaseExtension});
@@ -124,7 +124,7 @@ int RunScenarios(const std::vector<std::string>& paths, bool as_json) {
       if (const auto run = RunFile(file, report); !run) report.AddError(run.error());
     }
   }
-  return report.Print(as_json);
+  return report.Print(output);
 }
 
 }  // namespace muster::cli

@@ -11,8 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "cli/session.h"
+
 namespace muster::cli {
 
-int RunScenarios(const std::vector<std::string>& paths, bool as_json);
+int RunScenarios(const std::vector<std::string>& paths, Output output);
 
 }  // namespace muster::cli

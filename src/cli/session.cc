@@ -65,9 +65,9 @@ Result<bool> Confirm(const std::string& question, bool yes) {
 
 const nlohmann::json& Items(const nlohmann::json& answer) {
   if (answer.is_object()) {
-    for (const char* key :
-         {"jobs", "events", "nodes", "gpus", "queues", "pools", "levels", "decisions", "usage",
-          "audit", "users", "tokens", "workers", "checkpoints", "checks", "contexts"}) {
+    for (const char* key : {"jobs", "events", "nodes", "gpus", "queues", "pools", "levels",
+                            "decisions", "usage", "audit", "users", "tokens", "workers",
+                            "checkpoints", "checks", "contexts", "files", "results"}) {
       const auto found = answer.find(key);
       if (found != answer.end() && found->is_array()) return *found;
     }
@@ -79,7 +79,7 @@ namespace {
 
 void PrintNames(const nlohmann::json& items) {
   const auto print = [](const nlohmann::json& item) {
-    for (const char* key : {"id", "name", "node", "user", "job", "version"}) {
+    for (const char* key : {"id", "name", "file", "node", "user", "job", "version"}) {
       const auto found = item.find(key);
       if (found != item.end() && found->is_string()) {
         std::cout << Clean(found->get<std::string>()) << '\n';
@@ -192,6 +192,10 @@ Result<std::string> AllPages(client::Client& client, const std::string& path,
     if (enough) return all.dump(2);
     query["cursor"] = next;
   }
+}
+
+int ShowDocument(Output output, const std::string& document) {
+  return Session(client::Target{}, output).Show(document, [](const Json&) {});
 }
 
 int Session::Repeat(bool watch, const std::function<int()>& once) {

@@ -63,6 +63,9 @@ class Session {
 // watch from there on misses nothing.
 Result<std::string> AllPages(client::Client& client, const std::string& path,
                              client::Client::Query query = {}, std::int64_t limit = 0);
+inline bool ForPeople(Output output) { return output == Output::kTable || output == Output::kWide; }
+// A document of ours, in a form for programs.
+int ShowDocument(Output output, const std::string& document);
 
 // Says what went wrong, in the words of the command line, and returns the status to end with.
 int Refuse(const Error& error);

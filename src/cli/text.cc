@@ -131,6 +131,36 @@ std::string Pad(std::string_view text, std::size_t columns) {
   return out;
 }
 
+std::vector<std::string> Wrap(std::string_view text, std::size_t columns, std::size_t indent) {
+  const auto width = std::max<std::size_t>(columns, 1);
+  if (indent + 10 > width) indent = 0;
+  std::vector<std::string> lines;
+  std::string line;
+  std::size_t used = 0, space = 0;  // columns, and where the line may break: behind that byte
+  const auto end_line = [&](std::size_t at) {
+    auto rest = line.substr(at);
+    line.resize(at);
+    line.erase(line.find_last_not_of(' ') + 1);
+    lines.push_back(std::move(line));
+    rest.erase(0, rest.find_first_not_of(' '));
+    line = std::string(indent, ' ') + rest;
+    used = Columns(line);
+    space = 0;
+  };
+  while (!text.empty()) {
+    const auto length = std::max<std::size_t>(1, model::CharacterLength(text));
+    const auto character = text.substr(0, length);
+    const auto wide = WidthOf(CodeOf(character, length));
+    if (used + wide > width) end_line(space > indent ? space : line.size());
+    line += character;
+    used += wide;
+    if (character == " ") space = line.size();
+    text.remove_prefix(length);
+  }
+  if (!line.empty() || lines.empty()) lines.push_back(std::move(line));
+  return lines;
+}
+
 std::string Count(long long number, std::string_view one, std::string_view many) {
   if (number == 1) return fmt::format("1 {}", one);
   return many.empty() ? fmt::format("{} {}s", number, one) : fmt::format("{} {}", number, many);

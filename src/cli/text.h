@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace muster::cli {
 
@@ -25,6 +26,10 @@ std::size_t Columns(std::string_view text);
 std::string Cut(std::string_view text, std::size_t columns);
 // Filled up with spaces.
 std::string Pad(std::string_view text, std::size_t columns);
+
+// In lines of at most so many columns, broken between words where that is possible; all but the
+// first begin with `indent` spaces.
+std::vector<std::string> Wrap(std::string_view text, std::size_t columns, std::size_t indent);
 
 // "1 worker", "2 workers".
 std::string Count(long long number, std::string_view one, std::string_view many = {});

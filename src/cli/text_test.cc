@@ -52,5 +52,17 @@ TEST(Text, OneIsNotMany) {
   EXPECT_EQ(Count(2, "process", "processes"), "2 processes");
 }
 
+TEST(Text, LinesBreakBetweenWordsAndAreIndented) {
+  EXPECT_EQ(Wrap("held by  queue vision: 4 GPUs, within its quota", 28, 9),
+            (std::vector<std::string>{"held by  queue vision: 4", "         GPUs, within its",
+                                      "         quota"}));
+  EXPECT_EQ(Wrap("abcdefghijkl", 5, 0), (std::vector<std::string>{"abcde", "fghij", "kl"}));
+  EXPECT_EQ(Wrap("", 5, 0), (std::vector<std::string>{""}));
+  EXPECT_EQ(Wrap("機械学習", 4, 0), (std::vector<std::string>{"機械", "学習"}));
+  for (const auto& line : Wrap(std::string(300, 'x') + " y z", 20, 9)) {
+    EXPECT_LE(Columns(line), 20U);
+  }
+}
+
 }  // namespace
 }  // namespace muster::cli

@@ -23,6 +23,7 @@ using Json = nlohmann::json;
 
 constexpr int kTickMs = 1'000;  // the clock, and how long jobs have run
 constexpr int kHeadRows = 8;
+constexpr std::size_t kWhyIndent = 9;  // behind "held by  "
 
 // What why prints, in a few lines.
 std::vector<std::string> WhyLines(client::Client& client, std::int64_t job) {
@@ -212,6 +213,7 @@ class Top {
                                                        : "output of",
                                     job->id, job->name);
     frame_.pane.end = pane != Pane::kWhy;
+    frame_.pane.indent = kWhyIndent;
     if (pane == Pane::kWhy) {
       frame_.pane.lines = WhyLines(session_.client(), shown_);
     } else {
@@ -304,7 +306,7 @@ void AddTopVerb(Verbs& verbs) {
   const auto once = std::make_shared<bool>(false);
   auto* top = verbs.Add(verbs.app(), "top", "The cluster and its jobs, on the whole screen",
                         "muster top", [once](Session& session) { return RunTop(session, *once); });
-  verbs.Formats(top, "table,json");
+  verbs.Formats(top);
   top->add_flag("--once", *once, "one frame as text");
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "cli/session.h"
+#include "cli/text.h"
 
 namespace muster::cli {
 namespace {
@@ -108,7 +109,10 @@ void DrawRow(const TopJob& job, bool selected, const TopFrame& frame, int row, S
     screen.Put(row, col, cells[i++], ink, col + column.width - 1);
     col += column.width;
   }
-  screen.Put(row, col, job.note, Ink::kDim);
+  const int room = screen.cols() - col;
+  if (room > 0) {
+    screen.Put(row, col, Cut(Clean(job.note), static_cast<std::size_t>(room)), Ink::kDim);
+  }
   if (selected) screen.Fill(row, Ink::kInverse);
 }
 
@@ -140,23 +144,17 @@ void DrawTable(TopModel& model, TopFrame& frame, int top, int rows, Screen& scre
   }
 }
 
-void DrawPane(const TopFrame& frame, int top, int rows, Screen& screen) {
+// Returns how many lines can be scrolled away.
+std::size_t DrawPane(const TopFrame& frame, int top, int rows, Screen& screen) {
   screen.Put(top, 0, fmt::format("{:-<{}}", "-- " + frame.pane.title + " ", screen.cols()),
              Ink::kCyan);
   std::vector<std::string> wrapped;
   const auto width = static_cast<std::size_t>(screen.cols());
   for (const auto& line : frame.pane.lines) {
-    std::string_view rest = line;
-    do {
-      auto size = std::min(width, rest.size());
-      // Never inside a character.
-      while (size < rest.size() && size > 1 &&
-             (static_cast<unsigned char>(rest[size]) & 0xC0) == 0x80) {
-        --size;
-      }
-      wrapped.emplace_back(rest.substr(0, size));
-      rest.remove_prefix(size);
-    } while (!rest.empty());
+    // What is told in words breaks between them; what a job printed may break anywhere.
+    for (auto& part : Wrap(line, width, frame.pane.end ? 0 : frame.pane.indent)) {
+      wrapped.push_back(std::move(part));
+    }
   }
   const auto room = static_cast<std::size_t>(std::max(1, rows - 1));
   const auto most = wrapped.size() > room ? wrapped.size() - room : 0;
@@ -165,6 +163,15 @@ void DrawPane(const TopFrame& frame, int top, int rows, Screen& screen) {
   for (std::size_t i = 0; i < room && first + i < wrapped.size(); ++i) {
     screen.Put(top + 1 + static_cast<int>(i), 0, wrapped[first + i]);
   }
+  if (most > 0) {  // more than there is room for
+    const auto where = fmt::format(" {}-{} of {}, [ ] scroll ", first + 1,
+                                   std::min(first + room, wrapped.size()), wrapped.size());
+    const int at = screen.cols() - static_cast<int>(where.size()) - 2;
+    if (at > static_cast<int>(Columns(frame.pane.title)) + 6) {
+      screen.Put(top, at, where, Ink::kCyan);
+    }
+  }
+  return most;
 }
 
 }  // namespace
@@ -183,8 +190,9 @@ void DrawTop(TopModel& model, TopFrame& frame, Screen& screen) {
   if (pane > 0 && below > head) {
     // The table may have drawn where a small screen has no room for both.
     TopFrame shown = frame;
-    if (frame.help) shown.pane = {"help", {kHelp.begin(), kHelp.end()}, false, 0};
-    DrawPane(shown, below, pane, screen);
+    if (frame.help) shown.pane = {"help", {kHelp.begin(), kHelp.end()}, false, 0, 17};
+    const auto most = DrawPane(shown, below, pane, screen);
+    frame.pane.back = std::min(frame.pane.back, frame.help ? frame.pane.back : most);
   }
   const int last = screen.rows() - 1;
   if (!frame.prompt.empty()) {

@@ -17,8 +17,9 @@ namespace muster::cli {
 struct TopPane {
   std::string title;  // empty: closed
   std::vector<std::string> lines;
-  bool end = false;      // the last lines are shown, not the first
-  std::size_t back = 0;  // lines scrolled away from there
+  bool end = false;        // the last lines are shown, not the first
+  std::size_t back = 0;    // lines scrolled away from there
+  std::size_t indent = 0;  // of what a line is continued on
 };
 
 struct TopFrame {

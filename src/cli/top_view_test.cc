@@ -76,6 +76,41 @@ TEST_F(TopViewTest, APaneTakesTheLowerHalfAndALogShowsItsEnd) {
   EXPECT_EQ(lines[22], "line 49");
 }
 
+TEST_F(TopViewTest, ANoteThatIsTooLongIsCutWithAnEllipsis) {
+  TopJob job;
+  job.id = 1;
+  job.name = "job-1";
+  job.phase = "running";
+  job.note = "queue vision/detection has used its fair share";
+  model_.Put(job);
+  Screen narrow(24, 80, false);
+  DrawTop(model_, frame_, narrow);
+  EXPECT_TRUE(Lines(narrow)[5].ends_with("queue vis…")) << Lines(narrow)[5];
+  Screen wide(24, 200, false);
+  DrawTop(model_, frame_, wide);
+  EXPECT_TRUE(Lines(wide)[5].ends_with(job.note)) << Lines(wide)[5];
+}
+
+TEST_F(TopViewTest, AWhyPaneBreaksBetweenWordsAndScrollsNoFurtherThanItsEnd) {
+  frame_.pane.title = "why 4 job-4";
+  frame_.pane.indent = 9;
+  for (int i = 0; i < 20; ++i) {
+    frame_.pane.lines.push_back("held by  queue vision/detection: " + std::to_string(i) +
+                                " GPUs, which it may keep because they are within its quota");
+  }
+  Screen screen(24, 80, false);
+  DrawTop(model_, frame_, screen);
+  auto lines = Lines(screen);
+  EXPECT_TRUE(lines[15].ends_with("because they are")) << lines[15];
+  EXPECT_EQ(lines[16], "         within its quota");
+  EXPECT_NE(lines[14].find("1-8 of 40, [ ] scroll"), std::string::npos) << lines[14];
+  frame_.pane.back = 1000;
+  DrawTop(model_, frame_, screen);
+  EXPECT_EQ(frame_.pane.back, 32U);
+  lines = Lines(screen);
+  EXPECT_TRUE(lines[21].starts_with("held by  queue vision/detection: 19")) << lines[21];
+}
+
 TEST_F(TopViewTest, SmallAndLargeScreensAreDrawnToo) {
   for (const auto& [rows, cols] : {std::pair{1, 1}, {5, 20}, {10, 40}, {60, 200}}) {
     Screen screen(rows, cols, true);

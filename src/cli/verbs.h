@@ -74,12 +74,17 @@ void AddTopVerb(Verbs& verbs);
 void AddEnterVerbs(Verbs& verbs);  // attach, exec, shell, port-forward
 void AddLookVerbs(Verbs& verbs);   // plan, pools, whoami, usage, decisions, version
 void AddQueueVerbs(Verbs& verbs, CLI::App* queue);  // show, edit, delete
-void AddPeopleVerbs(Verbs& verbs);                  // token, user, audit
-void AddContextVerbs(Verbs& verbs);                 // login, logout, config
-void AddHelpVerbs(Verbs& verbs);                    // init, clone, doctor, completion
-void AddLabVerbs(Verbs& verbs);                     // validate, sim, bench, demo
+void AddPeopleVerbs(Verbs& verbs);                  // token, user
+void AddAuditVerb(Verbs& verbs);
+void AddContextVerbs(Verbs& verbs);  // login, logout, config
+void AddHelpVerbs(Verbs& verbs);     // help, init, clone, doctor, completion
+void AddLabVerbs(Verbs& verbs);      // validate, sim, bench, demo
 
 // What could stand for the last word: `muster __complete WORDS...`.
-std::vector<std::string> Complete(Verbs& verbs, const std::vector<std::string>& words);
+struct Completion {
+  std::vector<std::string> words;
+  bool files = false;  // or the name of a file
+};
+Completion Complete(Verbs& verbs, const std::vector<std::string>& words);
 
 }  // namespace muster::cli

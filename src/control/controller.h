@@ -36,9 +36,17 @@ namespace muster::control {
 using model::JobNumber;
 using sim::EngineView;
 
+// Where the daemon keeps its things, for whoever looks after the machine.
+struct Host {
+  std::string state;
+  std::string run;          // empty: the pools choose
+  std::string certificate;  // empty: no TLS
+};
+
 struct Settings {
   EngineView::Settings engine;
   std::string version;
+  Host host{};
   std::int64_t start_timeout_ms = 60'000;  // a pool must say that a worker runs
   std::int64_t stop_slack_ms = 15'000;     // beyond the graces, before a worker is killed again
   std::int64_t first_back_off_ms = 1'000;  // doubled with every failure

@@ -18,6 +18,29 @@ namespace {
 
 constexpr int kMostRounds = 20;
 
+// Why somebody has to leave, in words.
+const char* WhyOf(model::Rule rule) {
+  switch (rule) {
+    case model::Rule::kShrink:
+      return "others have grown beyond what their queues are entitled to";
+    case model::Rule::kConsolidate:
+      return "it fits when others move together";
+    case model::Rule::kReclaimShare:
+      return "another queue is above its fair share";
+    case model::Rule::kReclaimQuota:
+      return "its queue is within its quota, and another is above its own";
+    case model::Rule::kPreempt:
+      return "it has a higher priority in its queue";
+    case model::Rule::kStale:
+      return "another job is below its minimum for too long";
+    case model::Rule::kDrain:
+      return "a node is being drained";
+    case model::Rule::kFreeCapacity:
+      break;
+  }
+  return "there is room";
+}
+
 }  // namespace
 
 Trial::Trial(Controller& control, const model::Job& job, const Access& access)
@@ -30,6 +53,16 @@ Trial::Trial(Controller& control, const model::Job& job, const Access& access)
       {now_ms_,
        model::JobSubmitted{
            job_, std::make_shared<const model::Job>(job), access_.caller().user, 0, 0, {}, ""}});
+}
+
+Trial::Trial(Controller& control, const state::JobRecord& job, const Access& access)
+    : state_(control.state()),
+      engine_(control.settings().engine),
+      now_ms_(control.NowMs()),
+      job_(job.id),
+      held_(job.held),
+      access_(access) {
+  if (job.held) state_.Fold({now_ms_, model::JobHeld{job_, false, access_.caller().user}});
 }
 
 void Trial::Fold(model::EventBody body) {
@@ -80,6 +113,22 @@ Result<model::DocNode> Trial::Run() {
   return View();
 }
 
+std::string Trial::WhyNot(const state::JobRecord& job) {
+  switch (sim::BarOf(job, now_ms_)) {
+    case sim::Bar::kFollows:
+      return "it follows job " + std::to_string(job.follows.front().job) +
+             (job.follows.size() > 1 ? " and others" : "");
+    case sim::Bar::kBackOff:
+      return "it failed a moment ago, and is tried again soon";
+    case sim::Bar::kArrayTurn:
+      return "its array's turn has not come";
+    default:
+      break;
+  }
+  const auto verdict = engine_.Explain(job_, now_ms_);
+  return verdict ? engine::Sentence(engine_.cluster(), *verdict) : "";
+}
+
 model::DocNode Trial::View() {
   const auto& job = *state_.Find(job_);
   model::DocNode node = MapNode(), places = ListNode(), displaced = ListNode();
@@ -105,19 +154,21 @@ model::DocNode Trial::View() {
     Put(entry, "rule", TextNode(model::Name(one.rule)));
     displaced.children.push_back(std::move(entry));
   }
-  std::string sentence;
+  const bool clear = displaced_.empty();
+  std::string sentence, why;
   if (job.Holds()) {
-    sentence = displaced_.empty()
-                   ? "it would start at once"
-                   : "it would start as soon as " + std::to_string(displaced_.size()) +
-                         (displaced_.size() == 1 ? " job has" : " jobs have") + " made room";
-  } else if (const auto why = engine_.Explain(job_, now_ms_)) {
-    sentence = "it would wait: " + engine::Sentence(engine_.cluster(), *why);
+    sentence = clear ? "it would start at once"
+                     : "it would start as soon as " + std::to_string(displaced_.size()) +
+                           (displaced_.size() == 1 ? " job has" : " jobs have") + " made room";
+    why = clear ? "there is room" : WhyOf(displaced_.front().rule);
   } else {
-    sentence = "it would wait";
+    why = WhyNot(job);
+    sentence = "it would wait" + (why.empty() ? "" : ": " + why);
   }
   Put(node, "starts_now", model::BoolNode(job.Holds()));
-  Put(node, "sentence", TextNode(sentence));
+  Put(node, "when", TextNode(!job.Holds() ? "later" : clear ? "now" : "when-room-is-made"));
+  Put(node, "sentence", TextNode((held_ ? "once it is released, " : "") + sentence));
+  Put(node, "why", TextNode(why));
   Put(node, "places", std::move(places));
   Put(node, "displaced", std::move(displaced));
   return node;

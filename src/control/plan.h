@@ -20,12 +20,15 @@ class Trial {
  public:
   // Copies what is needed, on the controller's thread.
   Trial(Controller& control, const model::Job& job, const Access& access);
+  // One that is there, and waits or is held.
+  Trial(Controller& control, const state::JobRecord& job, const Access& access);
 
   Result<model::DocNode> Run();
 
  private:
   void Carry(const model::Plan& plan);
   void Fold(model::EventBody body);
+  std::string WhyNot(const state::JobRecord& job);
   model::DocNode View();
 
   struct Displaced {
@@ -39,6 +42,7 @@ class Trial {
   EngineView engine_;
   std::int64_t now_ms_;
   JobNumber job_;
+  bool held_ = false;  // it is tried as if it were released
   Access access_;
   std::vector<Displaced> displaced_;
 };

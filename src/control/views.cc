@@ -55,6 +55,16 @@ std::int64_t GpuMilli(const JobRecord& job) {
   return held;
 }
 
+std::int64_t AskedMilli(const model::Job& spec) {
+  std::int64_t asked = 0;
+  for (const auto& role : spec.roles) {
+    const auto& gpu = role.request.gpu;
+    const auto each = gpu.kind == model::GpuKind::kShare ? gpu.share_milli : kMilli;
+    asked += role.count * gpu.devices * each;
+  }
+  return asked;
+}
+
 bool OnMarked(Controller& control, const JobRecord& job, const char* label) {
   return std::any_of(job.workers.begin(), job.workers.end(), [&](const auto& worker) {
     const auto node = control.state().nodes().find(worker.node);
@@ -191,6 +201,7 @@ DocNode JobView(Controller& control, const Access& access, const JobRecord& job,
   Put(status, "workers_min", NumberNode(least));
   Put(status, "workers_max", NumberNode(wanted));
   Put(status, "gpus", Milli(GpuMilli(job)));
+  Put(status, "gpus_asked", Milli(AskedMilli(spec)));
   if (job.started_ms != 0) Put(status, "started_at", TimeNode(job.started_ms));
   const auto now = control.NowMs();
   Put(status, "ran_ms",

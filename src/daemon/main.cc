@@ -284,6 +284,14 @@ void WaitForEnd(const sigset_t& wanted, muster::net::HttpServer& server, bool tl
   }
 }
 
+muster::control::Host HostOf(const Options& options, const Pools& pools) {
+  muster::control::Host host{options.state, "", options.tls_certificate};
+  if (!pools.local.empty()) {
+    host.run = options.run.empty() ? muster::pools::RunFolder(options.state) : options.run;
+  }
+  return host;
+}
+
 // Those that WaitForEnd() waits for; blocked before there is a second thread.
 sigset_t TakeSignals() {
   ::signal(SIGCHLD, SIG_IGN);  // shims are not waited for: their records tell
@@ -315,6 +323,7 @@ int Serve(const Options& options) {
   for (const auto& pool : pools->all) ports.pools.push_back(pool.get());
   muster::control::Settings settings;
   settings.version = MUSTER_VERSION;
+  settings.host = HostOf(options, *pools);
   settings.engine.topologies = config->cluster.topologies;
   muster::control::Controller controller(std::move(ports), settings);
   if (auto recovered = controller.Recover(); !recovered) return Refuse(recovered.error());

@@ -35,9 +35,12 @@ Result<void> Secure(const Endpoint& endpoint, Line& line, std::shared_ptr<const 
     case Wire::State::kWantWrite:
       return Fail(ErrorCode::kTimeout, where + " did not answer in time");
     default:
-      return Fail(ErrorCode::kUnavailable,
-                  "no secure connection to " + where + ": " + line.wire.why(),
-                  "check the address; a root of your own is named as the CA file");
+      return Fail(
+          ErrorCode::kUnavailable, "no secure connection to " + where + ": " + line.wire.why(),
+          line.wire.untrusted()
+              ? "if you know who signed its certificate: `muster login URL --ca FILE`, "
+                "with the PEM file of that CA"
+              : "check the address: does it speak TLS, and by the name in its certificate?");
   }
 }
 

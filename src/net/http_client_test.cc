@@ -134,7 +134,8 @@ TEST(HttpClient, SaysHowToStartADaemonThatIsNotThere) {
     ASSERT_FALSE(response.has_value());
     EXPECT_EQ(response.error().code, ErrorCode::kUnavailable);
     EXPECT_NE(response.error().message.find(path), std::string::npos);
-    EXPECT_EQ(response.error().hint, "is musterd running? start it with scripts/up or musterd");
+    EXPECT_EQ(response.error().hint,
+              "is musterd running? `systemctl start musterd` or `musterd` starts it");
   }
   std::uint16_t port = 0;
   {

@@ -79,8 +79,12 @@ tl::unexpected<Error> CannotConnect(const std::string& where, int reason) {
     case ETIMEDOUT:
       return Fail(ErrorCode::kTimeout, "cannot reach " + where + ": it did not answer in time");
     default:
-      return Fail(ErrorCode::kUnavailable, message,
-                  "is musterd running? start it with scripts/up or musterd");
+      return Fail(
+          ErrorCode::kUnavailable, message,
+          where.starts_with('/')
+              ? "is musterd running? `systemctl start musterd` or `musterd` starts it"
+              : "is musterd running there, with --listen? `systemctl start musterd` on that "
+                "machine starts it");
   }
 }
 

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <sys/socket.h>
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <ctime>
 #include <utility>
 
 #include "base/files.h"
@@ -114,6 +116,21 @@ Result<void> TlsContext::Begin(bool is_server) {
   return {};
 }
 
+Result<std::int64_t> CertificateEndMs(const std::string& file) {
+  auto text = ReadFile(file, std::size_t{1} << 20);
+  if (!text) return tl::unexpected(text.error());
+  const std::unique_ptr<BIO, decltype(&BIO_free)> bytes(
+      BIO_new_mem_buf(text->data(), static_cast<int>(text->size())), BIO_free);
+  const std::unique_ptr<X509, decltype(&X509_free)> certificate(
+      PEM_read_bio_X509(bytes.get(), nullptr, nullptr, nullptr), X509_free);
+  std::tm end{};
+  if (certificate == nullptr || ASN1_TIME_to_tm(X509_get0_notAfter(certificate.get()), &end) != 1) {
+    ERR_clear_error();
+    return Fail(ErrorCode::kInvalid, file + " holds no certificate", "it must be PEM");
+  }
+  return std::int64_t{::timegm(&end)} * 1000;
+}
+
 Result<std::shared_ptr<const TlsContext>> TlsContext::ForServer(const TlsFiles& files) {
   for (const auto& path : {files.certificate, files.key}) {
     if (auto found = MustBeReadable(path); !found) return tl::unexpected(found.error());
@@ -215,6 +232,10 @@ Wire::Moved Wire::Handshake() {
   const auto out = Outcome(SSL_do_handshake(ssl_));
   if (out.state != State::kFailed) return out;
   const long verdict = SSL_get_verify_result(ssl_);
+  untrusted_ = verdict == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT ||
+               verdict == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN ||
+               verdict == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY ||
+               verdict == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE;
   why_ = verdict == X509_V_OK ? LastReason() : X509_verify_cert_error_string(verdict);
   return out;
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,6 +24,9 @@ struct TlsFiles {
   std::string certificate{};  // PEM, the server's first, then what leads to the root
   std::string key{};          // PEM, without a passphrase
 };
+
+// When the first certificate of a PEM file ends, since the Unix epoch.
+Result<std::int64_t> CertificateEndMs(const std::string& file);
 
 // What connections share; immutable, from any thread.
 class TlsContext {
@@ -69,6 +73,7 @@ class Wire {
   Moved Handshake();  // until it says kMoved
   bool encrypted() const { return ssl_ != nullptr; }
   const std::string& why() const { return why_; }  // a handshake failed
+  bool untrusted() const { return untrusted_; }    // because nobody here knows who signed it
 
   // `into` of 16 KiB or more takes all that is buffered here, so that waiting for the socket is
   // enough; nothing is left behind.
@@ -95,6 +100,7 @@ class Wire {
   ssl_st* ssl_ = nullptr;
   bool failed_ = false;
   std::string why_;
+  bool untrusted_ = false;
 };
 
 }  // namespace muster::net

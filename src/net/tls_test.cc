@@ -1,9 +1,11 @@
 #include "net/tls.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <future>
 
+#include "base/clock.h"
 #include "net/net_testing.h"
 #include "net/tls_testing.h"
 
@@ -89,6 +91,32 @@ TEST(Tls, ClientTrustsOnlyWhatItWasToldToAndOnlyForThatHost) {
   }
   const auto missing = HttpClient(Secure(*server, {.certificate = "/none"})).Send({}, kPatienceMs);
   EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
+}
+
+TEST(Tls, ACertificateThatNobodyKnowsNamesTheFlagForItsRoot) {
+  const SocketFolder folder;
+  const auto server = StartServer(OverTls(MakeCertificate(folder, "own")), Echo);
+  const auto other = MakeCertificate(folder, "other");
+  const auto unknown = HttpClient(Secure(*server, other)).Send({}, kPatienceMs);
+  ASSERT_FALSE(unknown.has_value());
+  EXPECT_NE(unknown.error().hint.find("--ca FILE"), std::string::npos) << unknown.error().hint;
+  const auto named = MakeCertificate(folder, "named", "DNS:elsewhere");
+  const auto elsewhere = StartServer(OverTls(named), Echo);
+  const auto mismatch = HttpClient(Secure(*elsewhere, named)).Send({}, kPatienceMs);
+  ASSERT_FALSE(mismatch.has_value());
+  EXPECT_NE(mismatch.error().hint.find("name in its certificate"), std::string::npos);
+}
+
+TEST(Tls, TheEndOfACertificateIsReadFromItsFile) {
+  const SocketFolder folder;
+  const auto files = MakeCertificate(folder, "ends");  // in two days
+  const auto end_ms = CertificateEndMs(files.certificate);
+  ASSERT_TRUE(end_ms) << end_ms.error().message;
+  const auto left_ms = *end_ms - SystemClock().WallMs();
+  EXPECT_GT(left_ms, std::int64_t{86'400'000});
+  EXPECT_LE(left_ms, std::int64_t{2} * 86'400'000);
+  EXPECT_EQ(CertificateEndMs(files.key).error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(CertificateEndMs("/none").error().code, ErrorCode::kNotFound);
 }
 
 TEST(Tls, ReloadsForNewConnectionsAndKeepsTheOldPairWhenTheNewOneIsBroken) {

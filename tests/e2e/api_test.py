@@ -184,6 +184,8 @@ class Documented(Case):
         self.daemon.wait(one, ("running",))
         self.check("requeueJob", f"jobs/{one}:requeue")
         held = self.check("submitJobs", "jobs?held=1", job("true", queue="open"))["jobs"][0]["id"]
+        self.check("planWaitingJob", f"jobs/{held}/plan")
+        self.check("planWaitingJob", "jobs/nothing/plan", status=404)
         self.check("holdJob", f"jobs/{held}:hold")
         self.check("releaseJob", f"jobs/{held}:release")
         self.check("cancelJob", f"jobs/{one}:cancel")
@@ -580,6 +582,7 @@ class Rights(Documented):
             ("GET", "jobs", None, (401, 403, 200, 200, 200, 200)),
             ("GET", f"jobs/{mine}", None, (401, 403, 200, 200, 200, 200)),
             ("GET", f"jobs/{mine}/explain", None, (401, 403, 200, 200, 200, 200)),
+            ("GET", f"jobs/{mine}/plan", None, (401, 403, 409, 409, 409, 409)),  # it runs
             ("GET", f"jobs/{mine}/logs", None, (401, 403, 403, 200, 200, 200)),
             ("POST", f"jobs/{mine}:priority?value=55&dry_run=1", None, (401, 403, 403, 200, 200, 200)),
             ("POST", f"jobs/{mine}:cancel?dry_run=1", None, (401, 403, 403, 200, 200, 200)),
@@ -609,6 +612,8 @@ class Rights(Documented):
         for method, path, body, wanted in matrix:
             got = tuple(self.ask(user, method, path, body)[0] for user in (None, "uucp", "news", "games", "mail", "adm"))
             self.assertEqual(got, wanted, f"{method} {path}")
+        told = [b'"host"' in self.ask(user, "GET", "version")[1] for user in ("news", "games", "mail", "adm")]
+        self.assertEqual(told, [False, False, False, True], "where the daemon keeps its things is for admins")
 
     def test_every_call_is_made_by_those_who_may_and_refused_to_those_who_may_not(self):
         """One row a call of the document: what is asked, by whom it is granted, and to whom it is refused."""

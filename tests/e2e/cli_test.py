@@ -396,9 +396,9 @@ class Speaking(CliCase):
 
     def test_a_flag_that_a_verb_cannot_honour_is_refused(self):
         one = self.daemon.submit(job("sleep 600"))
-        for words in (("logs", one, "-o", "yaml"), ("logs", one, "--watch"), ("events", "-o", "name"), ("events", "-f", "-o", "yaml"), ("init", "-o", "json"),
+        for words in (("logs", one, "-o", "name"), ("logs", one, "--watch"), ("events", "-o", "name"), ("events", "-f", "-o", "yaml"), ("init", "-o", "json"),
                       ("attach", one, "-o", "json"), ("completion", "bash", "--socket", "x"), ("whoami", "--filter", "a=b"), ("cancel", one, "--limit", "1"),
-                      ("nodes", "--dry-run"), ("plan", "x.yaml", "-o", "name"), ("config", "use", "x", "-o", "json"), ("validate", "x", "-o", "yaml"),
+                      ("nodes", "--dry-run"), ("plan", "x.yaml", "-o", "name"), ("config", "use", "x", "-o", "json"), ("bench", "engine", "-o", "name"), ("demo", "share", "-o", "name"),
                       ("ps", "--yes"), ("decisions", "-o", "name")):
             self.cli(*words, status=2)
         self.assertEqual(self.phase(one), "running")
@@ -539,7 +539,7 @@ class Examples(CliCase):
             except e2e_test.Refused:
                 pass
         for name in ("resnet", "notebook"):
-            waits = verb in ("hold", "release")
+            waits = verb in ("hold", "release", "plan")
             self.daemon.call("POST", "jobs?held=1" if verb == "release" else "jobs", job(script, name=name, **more, **({"after": ["never:ok"]} if waits else {})))
             if not waits:
                 self.until(lambda: self.daemon.call("GET", f"jobs/{name}")["status"]["workers_running"] == 2)
@@ -606,7 +606,7 @@ class Completion(CliCase):
         self.cli("completion", "tcsh", status=2)
         node = self.daemon.call("GET", "nodes")["nodes"][0]["name"]
         for words, found in ((("queue", "sh"), "show"), (("cancel", "res"), "resnet"), (("queue", "show", "vision/"), "vision/old"),
-                             (("node", "drain", node[:2]), node), (("ps", "--context", "lab"), "laboratory"), (("logs", "resnet", "-o", "y"), ""),
+                             (("node", "drain", node[:2]), node), (("ps", "--context", "lab"), "laboratory"), (("logs", "resnet", "-o", "y"), "yaml"),
                              (("config", "delete", ""), "laboratory")):
             line = " ".join(f"'{word}'" for word in words)
             done = self.shell("bash", "-c", f'. {script}; COMP_WORDS=(muster {line}); COMP_CWORD={len(words)}; _muster; echo "${{COMPREPLY[@]}}"')

@@ -300,6 +300,17 @@ class Attended(Enter):
         ours.until(b"alive42")
         self.assertEqual(ours.end(), 0, ours.seen)
 
+    def test_a_shell_beside_a_worker_is_at_our_terminal_and_ends_with_its_own_status(self):
+        one = self.running("sleep 600", name="box")
+        ours = Ours(self.daemon, "shell", "box")
+        os.write(ours.ours, b"echo in$((6*7))$MUSTER_JOB_NAME; exit 3\n")
+        ours.until(b"in42box")
+        self.assertEqual(ours.end(), 3, ours.seen)
+        self.assertEqual(self.phase(one), "running")
+        got = self.daemon.muster("shell", "box", input="echo out $((6*7)); exit 4\n")
+        self.assertEqual(got.returncode, 4, got.stderr)
+        self.assertIn("out 42", got.stdout)
+
     def test_a_port_of_another_address_or_another_process_is_not_reached(self):
         elsewhere = self.daemon.submit(dict(job("", name="elsewhere"), command=[sys.executable, "-c", ECHO % ("127.0.0.2", "AF_INET")]))
         self.until(lambda: self.out(elsewhere).strip())

@@ -1,0 +1,20 @@
+// EventText: what an event says, as a sentence for people.
+//
+// Every kind has a sentence of its own; one that a newer daemon has invented is told by its plain
+// facts. What is of use to the daemon alone (keys of requests, numbers of starts, hashes) is never
+// shown. The job is left out: whoever prints the sentence puts it in front.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+namespace muster::cli {
+
+// Of an event of the API: {"kind": ..., "facts": {...}}.
+std::string SentenceOf(const nlohmann::json& event);
+
+// Why a worker or a job had to stop: "idle-limit" is "it was idle for too long".
+std::string WhyText(std::string_view why);
+
+}  // namespace muster::cli

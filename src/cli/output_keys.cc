@@ -1,0 +1,199 @@
+#include "cli/output_keys.h"
+
+#include <sstream>
+
+namespace muster::cli {
+namespace {
+
+struct Entry {
+  std::string_view verbs;  // with commas between
+  std::string_view keys;   // a line each: path, then @Schema or what it is
+};
+
+constexpr Entry kEntries[] = {
+    {"submit,clone", R"(jobs[].id of the job; of a dry run the one it would have
+jobs[].name
+jobs[].queue
+jobs[].tasks of an array: how many
+jobs[].dry_run true: nothing was changed)"},
+    {"run", R"(. @Job as it is at its end; with --detach, --dry-run or --array as `submit` prints
+jobs[].id
+jobs[].name
+jobs[].queue
+jobs[].tasks
+jobs[].dry_run)"},
+    {"validate", R"(files[].file as it was named
+files[].kind job, queue, cluster or unknown
+files[].valid
+files[].problems[].line 0: not about a line
+files[].problems[].column
+files[].problems[].severity error or warning
+files[].problems[].message
+files[].problems[].allowed what may stand there)"},
+    {"plan", ". @Plan"},
+    {"ps", R"(jobs[] @Job
+next there are more: the cursor of the API
+revision a watch from there on misses nothing)"},
+    {"describe", ". @Job"},
+    {"why", R"(. @Explanation
+gate which rule keeps it from starting
+workers_needed
+fit_now workers that fit now
+fit_if_preemptible_work_left workers that would fit then
+fit_on_empty_cluster
+needs_nodes_out_of_service[] nodes without which it cannot start
+nodes_by_filter.* how many nodes lack that
+nearest_fit.node
+nearest_fit.missing
+nearest_fit.gpus_missing
+share.quota GPUs
+share.held
+share.fair_share
+jobs_ahead
+held_by[].queue
+held_by[].gpus
+held_by[].right why it may keep them
+would_start_it[] each alone
+virtual
+simulated)"},
+    {"logs", R"(rank of the worker; one such object a line
+stream out or err
+line
+more true: the line goes on in the next object)"},
+    {"events", "events[] @Event"},
+    {"top", R"(revision
+version of the daemon
+nodes.total
+nodes.ready
+gpus[].type
+gpus[].held
+gpus[].free
+gpus[].total
+gpus[].virtual
+jobs[] @Job
+phases.* how many jobs)"},
+    {"wait", "jobs[] @Job in the order in which they were named"},
+    {"cancel,suspend,resume,requeue,hold,release,checkpoint,scale,priority", "jobs[] @Acted"},
+    {"node cordon,node drain,node uncordon", ". @Acted"},
+    {"nodes", ". @Nodes"},
+    {"gpus", R"(. @Gpus
+levels @Topology with --topology
+nodes @Topology with --topology
+name
+id)"},
+    {"pools", ". @Pools"},
+    {"queue list", ". @Queues"},
+    {"queue show", ". @Queue"},
+    {"queue apply", R"(queues[].id
+queues[].name
+queues[].dry_run)"},
+    {"queue edit", R"(. @Queue
+id its name
+dry_run)"},
+    {"queue delete", ". @Acted"},
+    {"usage", ". @Usage"},
+    {"decisions", ". @Decisions"},
+    {"login,whoami", ". @WhoAmI"},
+    {"token create", ". @NewToken"},
+    {"token list", ". @Tokens"},
+    {"token revoke", "tokens[] @Acted"},
+    {"user list", ". @Users"},
+    {"user set,user remove", ". @Acted"},
+    {"audit", ". @Audit"},
+    {"config view", R"(settings.* with its value: file, context, server, token (set or none), ca
+settings[].name with --origins: a list
+settings[].value
+settings[].origin
+contexts[].name
+contexts[].server
+contexts[].token set or none
+contexts[].ca
+contexts[].current)"},
+    {"doctor", R"(checks[].name
+checks[].result ok, warn or fail
+checks[].said
+checks[].advice empty: nothing is to be done)"},
+    {"snapshot save", R"(name
+file
+bytes
+revision the last one in it)"},
+    {"snapshot replay", R"(events
+cycles
+decisions
+same whether they were the same decisions
+difference the first one that was not)"},
+    {"sim scenarios", R"(passed how many
+failed how many
+results[].id
+results[].passed
+results[].rule of a .case file
+results[].differences[]
+results[].shares.* of a fair-share case
+results[].rounds[].evicted[]
+results[].rounds[].tasks.*.state
+results[].rounds[].tasks.*.node)"},
+    {"bench engine", R"(shape
+nodes
+gpus
+jobs
+decisions
+placed workers
+cycles
+settled
+proven
+wall_ms median of the runs
+wall_ms_samples[]
+first_cycle_ms
+event_p50_ms
+event_p99_ms
+event_ms_samples[]
+peak_rss_mb
+machine
+ratio of growth: 100,000 nodes against 1,000
+sizes[].nodes
+sizes[].gpus
+sizes[].jobs
+sizes[].decisions
+sizes[].placed
+sizes[].wall_ms
+sizes[].us_per_decision
+sizes[].peak_rss_mb)"},
+    {"demo share", R"(script.* what is played: researchers, jobs, GPUs and the times assumed
+runs[].sharing pool or fixed
+runs[].story[].* what happens, in order
+runs[].jobs[].* what became of each
+runs[].stays[].* who held which GPU from when to when
+runs[].measures.* utilisation, waits and losses)"},
+    {"version", R"(version ours
+daemon @Version null: it was not reached
+unreachable why it was not reached)"}};
+
+KeyDoc Read(const std::string& line) {
+  KeyDoc doc;
+  const auto space = line.find(' ');
+  doc.path = line.substr(0, space);
+  if (space == std::string::npos) return doc;
+  doc.help = line.substr(space + 1);
+  if (!doc.help.starts_with('@')) return doc;
+  const auto end = doc.help.find(' ');
+  doc.schema = doc.help.substr(1, end == std::string::npos ? end : end - 1);
+  doc.help = end == std::string::npos ? "" : doc.help.substr(end + 1);
+  return doc;
+}
+
+}  // namespace
+
+std::vector<KeyDoc> KeysOf(std::string_view verb) {
+  std::vector<KeyDoc> out;
+  for (const auto& entry : kEntries) {
+    std::istringstream verbs{std::string(entry.verbs)};
+    bool meant = false;
+    for (std::string one; std::getline(verbs, one, ',');) meant = meant || one == verb;
+    if (!meant) continue;
+    std::istringstream lines{std::string(entry.keys)};
+    for (std::string line; std::getline(lines, line);) out.push_back(Read(line));
+  }
+  return out;
+}
+
+}  // namespace muster::cli
