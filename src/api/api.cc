@@ -101,14 +101,12 @@ const std::map<std::string, Handler>& Handlers() {
 
 struct Api::Impl {
   Impl(control::Service& service, Clock& with, Router routes, std::string version)
-      : clock(with),
-        router(std::move(routes)),
+      : router(std::move(routes)),
         desk(service, std::move(version)),
         watch(desk),
-        accounts(tokens),
+        accounts(tokens, with, [this](auto task) { desk.Post(std::move(task)); }),
         meter(std::make_shared<Meter>(with)) {}
 
-  Clock& clock;
   Router router;
   Desk desk;
   Watch watch;
@@ -157,6 +155,7 @@ Api::Api(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Api::~Api() = default;
 
 void Api::Attach(net::HttpServer& server) { impl_->desk.Attach(server); }
+void Api::Close() { impl_->desk.Close(); }
 
 std::size_t Api::BodyLimit(const net::Request& head) const {
   const auto match = impl_->router.Find(head.method, Below(head.path));
@@ -189,9 +188,22 @@ void Api::Written(const control::Controller& control, std::span<const state::Rec
   impl_->watch.Written(control, events);
 }
 
+void Api::AskAndHandle(net::Request request, std::shared_ptr<net::Exchange> exchange) {
+  const auto kept = std::make_shared<net::Request>(std::move(request));
+  const auto asked = impl_->accounts.Ask(
+      *kept, [this, kept, exchange] { Serve(std::move(*kept), exchange, true); });
+  if (!asked) ReplyError(*exchange, asked.error());
+}
+
 void Api::Handle(net::Request request, std::shared_ptr<net::Exchange> exchange) {
+  Serve(std::move(request), std::move(exchange), false);
+}
+
+void Api::Serve(net::Request request, std::shared_ptr<net::Exchange> exchange, bool metered) {
   auto match = impl_->router.Find(request.method, Below(request.path));
-  exchange = impl_->meter->Watch(std::move(exchange), match ? match->operation->id : "");
+  if (!metered) {
+    exchange = impl_->meter->Watch(std::move(exchange), match ? match->operation->id : "");
+  }
   if (!match) {
     Error error = match.error();
     if (error.code == ErrorCode::kUsage) error.path = "method";
@@ -203,10 +215,11 @@ void Api::Handle(net::Request request, std::shared_ptr<net::Exchange> exchange) 
   Call call;
   call.match = std::move(*match);
   if (!call.operation().open) {
-    auto identity = impl_->accounts.Of(request, impl_->clock.MonotonicNs() / 1'000'000);
+    auto identity = impl_->accounts.Of(request);
     if (!identity) return ReplyError(*exchange, identity.error());
-    call.caller = std::move(identity->caller);
-    call.token = std::move(identity->token);
+    if (!*identity) return AskAndHandle(std::move(request), std::move(exchange));
+    call.caller = std::move((*identity)->caller);
+    call.token = std::move((*identity)->token);
   }
   if (auto sound = Router::Check(call.operation(), request); !sound) {
     return ReplyError(*exchange, sound.error());

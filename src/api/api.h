@@ -25,6 +25,8 @@ class Api {
 
   // Streams need the server's timer; set before the first request.
   void Attach(net::HttpServer& server);
+  // Before that server ends.
+  void Close();
   void Handle(net::Request request, std::shared_ptr<net::Exchange> exchange);
   // How large a body may be, before it is read.
   std::size_t BodyLimit(const net::Request& head) const;
@@ -36,6 +38,8 @@ class Api {
  private:
   struct Impl;
   explicit Api(std::unique_ptr<Impl> impl);
+  void AskAndHandle(net::Request request, std::shared_ptr<net::Exchange> exchange);
+  void Serve(net::Request request, std::shared_ptr<net::Exchange> exchange, bool metered);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -22,7 +22,17 @@ constexpr std::size_t kRowsAtOnce = 200;
 }  // namespace
 
 void ListNodes(Desk& desk, const Call& call) {
-  desk.List(call, [](Controller& control, const Access&) { return control::NodesView(control); });
+  desk.List(call, [](Controller& control, const Access&) {
+    std::vector<std::string> names;
+    std::vector<const state::NodeRecord*> records;
+    for (const auto& [name, record] : control.state().nodes()) {
+      names.push_back(name);
+      records.push_back(&record);
+    }
+    return Items(std::move(names), [&control, records = std::move(records)](std::size_t at) {
+      return control::NodeView(control, *records[at]);
+    });
+  });
 }
 
 void GetNode(Desk& desk, const Call& call) {
@@ -68,7 +78,12 @@ void MarkNode(Desk& desk, const Call& call) {
   });
 }
 
-void ListGpus(Desk& desk, const Call& call) { desk.List(call, control::GpusView); }
+void ListGpus(Desk& desk, const Call& call) {
+  desk.List(call, [](Controller& control, const Access& access) {
+    auto gpus = std::make_shared<control::GpuViews>(control, access);
+    return Items(gpus->ids(), [gpus](std::size_t at) { return gpus->View(at); });
+  });
+}
 
 void ListPools(Desk& desk, const Call& call) {
   desk.List(call, [](Controller& control, const Access&) { return control::PoolsView(control); });

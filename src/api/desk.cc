@@ -59,6 +59,16 @@ Changed Acted(const Call& call, const std::string& id, Trace trace, const std::s
   return {Answer(std::move(node), etag), {std::move(trace)}};
 }
 
+void Desk::Post(std::function<void()> task) {
+  const std::lock_guard lock(closing_);
+  if (!closed_) server()->Post(std::move(task));
+}
+
+void Desk::Close() {
+  const std::lock_guard lock(closing_);
+  closed_ = true;
+}
+
 void Desk::Read(const Call& call, Reading read) {
   service_.Read([call, read = std::move(read)](Controller& control) {
     auto access = Admit(control, call);

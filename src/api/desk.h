@@ -11,6 +11,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,7 +68,7 @@ class Desk {
 
   void Read(const Call& call, Reading read);
   // A list: all that the caller may see, of which the call selects a page.
-  using Listing = std::function<Result<std::vector<DocNode>>(Controller&, const Access&)>;
+  using Listing = std::function<Result<Items>(Controller&, const Access&)>;
   void List(const Call& call, Listing list);
   void Change(const Call& call, int status, Changing change);
   // Reads what a stream needs and begins it; whatever goes wrong before that is answered.
@@ -85,6 +86,9 @@ class Desk {
   // Null until the API is attached to it.
   net::HttpServer* server() const { return server_.load(); }
   void Attach(net::HttpServer& server) { server_ = &server; }
+  // On the server's thread; from threads that may outlive it, which Close() comes before.
+  void Post(std::function<void()> task);
+  void Close();
 
  private:
   struct Open {
@@ -99,6 +103,8 @@ class Desk {
   control::Service& service_;
   std::string version_;
   std::atomic<net::HttpServer*> server_ = nullptr;
+  std::mutex closing_;
+  bool closed_ = false;     // guarded by closing_
   std::vector<Open> open_;  // on the controller's thread
   bool judging_ = false;
 };

@@ -16,6 +16,7 @@ namespace {
 constexpr std::int64_t kRememberedMs = 60'000;
 constexpr std::int64_t kFailureMs = 5'000;
 constexpr std::size_t kMostRemembered = 10'000;
+constexpr std::size_t kMostWaiting = 1'000;
 constexpr std::size_t kEntryBytes = 65'536;
 constexpr int kMostGroups = 65'536;
 
@@ -126,35 +127,76 @@ Result<state::TokenRecord> TokenBook::Find(const std::string& header) const {
   return found->second;
 }
 
-template <typename Key, typename LookUp>
-Result<control::Caller> Accounts::Remember(std::map<Key, Known>& known, const Key& key,
-                                           std::int64_t now_ms, const LookUp& look_up) {
-  const auto found = known.find(key);
-  if (found != known.end() && now_ms < found->second.until_ms) return found->second.caller;
-  if (known.size() >= kMostRemembered) known.clear();
-  // Where there is no answer it is not waited for again and again: others have to be served.
-  auto caller = look_up(key);
-  const auto until_ms = now_ms + (caller ? kRememberedMs : kFailureMs);
-  return known.insert_or_assign(key, Known{std::move(caller), until_ms}).first->second.caller;
+struct Accounts::Asking {
+  Key key;
+  std::optional<state::TokenRecord> token;
+};
+
+Accounts::Accounts(const TokenBook& book, Clock& clock, Post post, LookUp look_up)
+    : book_(book),
+      clock_(clock),
+      post_(std::move(post)),
+      look_up_(std::move(look_up)),
+      asker_(kMostWaiting) {}
+
+Result<control::Caller> Accounts::LookUpAccount(const Key& key) {
+  const auto* uid = std::get_if<std::uint32_t>(&key);
+  return uid != nullptr ? ByUid(*uid) : ByName(std::get<std::string>(key));
 }
 
-Result<Identity> Accounts::Of(const net::Request& request, std::int64_t now_ms) {
+Result<Accounts::Asking> Accounts::Read(const net::Request& request) const {
   const auto* header = request.Find("Authorization");
   if (header == nullptr) {
     if (!request.peer) return Nobody("this call needs a token");
-    auto caller = Remember(by_uid_, request.peer->uid, now_ms, ByUid);
-    if (!caller) return tl::unexpected(caller.error());
-    caller->account = {request.peer->uid, request.peer->gid};
-    return Identity{std::move(*caller), ""};
+    return Asking{request.peer->uid, {}};
   }
   auto token = book_.Find(*header);
   if (!token) return tl::unexpected(token.error());
-  auto caller = Remember(by_name_, token->user, now_ms, ByName);
-  if (!caller) return tl::unexpected(caller.error());
-  caller->from = "token " + token->name + " from " +
-                 (request.remote.empty() ? "this machine" : request.remote);
-  if (!token->role.empty()) caller->cap = control::ParseRole(token->role);
-  return Identity{std::move(*caller), token->id};
+  return Asking{token->user, std::move(*token)};
+}
+
+Result<std::optional<Identity>> Accounts::Of(const net::Request& request) const {
+  const auto asking = Read(request);
+  if (!asking) return tl::unexpected(asking.error());
+  const auto found = known_.find(asking->key);
+  if (found == known_.end() || found->second.until_ms <= NowMs()) return std::nullopt;
+  if (!found->second.caller) return tl::unexpected(found->second.caller.error());
+  control::Caller caller = *found->second.caller;
+  if (!asking->token) {
+    caller.account = {request.peer->uid, request.peer->gid};
+    return Identity{std::move(caller), ""};
+  }
+  const auto& token = *asking->token;
+  caller.from =
+      "token " + token.name + " from " + (request.remote.empty() ? "this machine" : request.remote);
+  if (!token.role.empty()) caller.cap = control::ParseRole(token.role);
+  return Identity{std::move(caller), token.id};
+}
+
+Result<void> Accounts::Ask(const net::Request& request, std::function<void()> then) {
+  auto asking = Read(request);
+  if (!asking) return tl::unexpected(asking.error());
+  const auto& key = asking->key;
+  if (waiters_ >= kMostWaiting) {
+    return Fail(ErrorCode::kUnavailable, "too many wait for the account database",
+                "try again; on the server `getent passwd` shows whether it works");
+  }
+  ++waiters_;
+  auto& waiting = waiting_[key];
+  waiting.push_back(std::move(then));
+  if (waiting.size() > 1) return {};  // it is being asked
+  asker_.Do([this, key] { post_([this, key, caller = look_up_(key)] { Learn(key, caller); }); });
+  return {};
+}
+
+// Where there is no answer it is not asked again and again.
+void Accounts::Learn(const Key& key, Result<control::Caller> caller) {
+  if (known_.size() >= kMostRemembered) known_.clear();
+  const auto until_ms = NowMs() + (caller ? kRememberedMs : kFailureMs);
+  known_.insert_or_assign(key, Known{std::move(caller), until_ms});
+  const auto waiting = std::move(waiting_.extract(key).mapped());
+  waiters_ -= waiting.size();
+  for (const auto& then : waiting) then();
 }
 
 }  // namespace muster::api

@@ -7,12 +7,17 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <variant>
+#include <vector>
 
+#include "api/worker.h"
+#include "base/clock.h"
 #include "base/result.h"
 #include "control/access.h"
 #include "net/http.h"
@@ -37,24 +42,42 @@ class TokenBook {
   std::unordered_map<std::string, state::TokenRecord> tokens_;  // by id
 };
 
-// On the server's thread, and only there.
+// On the server's thread, and only there. What is not remembered is asked on a thread of its own:
+// the account database may be slow or gone, and others are served meanwhile.
 class Accounts {
  public:
-  explicit Accounts(const TokenBook& book) : book_(book) {}
-  Result<Identity> Of(const net::Request& request, std::int64_t now_ms);
+  using Key = std::variant<std::uint32_t, std::string>;  // a uid of this machine, or a name
+  // Hands a task to the server's thread; from any thread, also when the server is closing.
+  using Post = std::function<void(std::function<void()>)>;
+
+  using LookUp = std::function<Result<control::Caller>(const Key&)>;
+
+  // `look_up` asks the account database; another thread calls it.
+  Accounts(const TokenBook& book, Clock& clock, Post post, LookUp look_up = LookUpAccount);
+  // None: the account has to be asked for first.
+  Result<std::optional<Identity>> Of(const net::Request& request) const;
+  // Then calls `then`, when Of() knows the answer. Refuses when too many wait.
+  Result<void> Ask(const net::Request& request, std::function<void()> then);
 
  private:
   struct Known {
     Result<control::Caller> caller;
     std::int64_t until_ms = 0;
   };
-  template <typename Key, typename LookUp>
-  Result<control::Caller> Remember(std::map<Key, Known>& known, const Key& key, std::int64_t now_ms,
-                                   const LookUp& look_up);
+  struct Asking;
+  Result<Asking> Read(const net::Request& request) const;
+  static Result<control::Caller> LookUpAccount(const Key& key);
+  void Learn(const Key& key, Result<control::Caller> caller);
+  std::int64_t NowMs() const { return clock_.MonotonicNs() / 1'000'000; }
 
   const TokenBook& book_;
-  std::map<std::uint32_t, Known> by_uid_;
-  std::map<std::string, Known> by_name_;
+  Clock& clock_;
+  Post post_;
+  LookUp look_up_;
+  std::map<Key, Known> known_;
+  std::map<Key, std::vector<std::function<void()>>> waiting_;
+  std::size_t waiters_ = 0;
+  Worker asker_;
 };
 
 // 401: the caller is nobody; says how to become somebody.

@@ -20,34 +20,77 @@ namespace {
 
 constexpr std::int64_t kDefaultLimit = 200;
 constexpr std::size_t kRowsAtOnce = 200;
-constexpr std::size_t kMostRows = 5'000;  // of history, looked at for one page
+constexpr std::size_t kMostRows = 5'000;     // of history, looked at for one page
+constexpr std::size_t kMostLooked = 20'000;  // of the state: a few milliseconds
 
-// By number the page is found where it begins; for any other order all have to be looked at.
-template <typename Wanted>
-void Collect(const state::State& state, const Order& order, const std::string& cursor,
-             std::size_t most, std::vector<Entry>& entries, const Wanted& wanted) {
-  const auto& jobs = state.jobs();
-  const auto add = [&](const JobRecord& job) {
-    if (wanted(job)) entries.push_back({KeyOf(order, job), &job});
-  };
-  if (order.key != "id") {
-    entries.reserve(jobs.size());
-    for (const auto& [id, job] : jobs) add(job);
-    return;
+struct JobQuery {
+  Call call;
+  std::vector<Condition> filter;
+  Order order;
+  std::optional<Place> after;
+  std::string queue, below;
+  bool all = false;
+
+  bool Wants(const Access& access, const JobRecord& job) const {
+    const auto& of = job.spec->queue;
+    return (queue.empty() || of == queue || of.starts_with(below)) && access.Sees(job.user, of) &&
+           Holds(filter, job);
   }
-  const auto at = model::ParseWhole(cursor.substr(0, cursor.find('.')));
-  const auto last = static_cast<JobNumber>(at.value_or(0));
-  if (order.descending) {
-    auto from = std::make_reverse_iterator(at ? jobs.lower_bound(last) : jobs.end());
-    for (; from != jobs.rend() && entries.size() < most; ++from) add(from->second);
-  } else {
-    auto from = at ? jobs.upper_bound(last) : jobs.begin();
-    for (; from != jobs.end() && entries.size() < most; ++from) add(from->second);
+};
+
+Result<JobQuery> ParseQuery(const Call& call) {
+  JobQuery query{call, {}, ParseOrder(call.Text("sort")), {}, call.Text("queue"), {}, false};
+  query.below = query.queue + "/";
+  query.all = call.Flag("all");
+  auto filter = ParseFilter(call.Text("filter"));
+  if (!filter) return tl::unexpected(filter.error());
+  query.filter = std::move(*filter);
+  for (const char* key : {"user", "phase"}) {
+    if (const auto value = call.Text(key); !value.empty()) {
+      query.filter.push_back({key, Condition::Op::kIs, value, 0});
+    }
   }
+  if (auto few = CheckFields(call.Text("fields")); !few) return tl::unexpected(few.error());
+  auto after = ParseCursor(call.Text("cursor"), query.order);
+  if (!after) return tl::unexpected(after.error());
+  query.after = std::move(*after);
+  if (query.all && (query.order.by != state::SortBy::kNumber || !query.order.descending)) {
+    return tl::unexpected(Error{ErrorCode::kUsage,
+                                "jobs that have ended are listed newest first only",
+                                "leave out `all`, or sort by -id or -created_at", "sort"});
+  }
+  return query;
 }
 
-JobNumber NumberIn(const std::string& cursor) {
-  return static_cast<JobNumber>(model::ParseWhole(cursor.substr(0, cursor.find('.'))).value_or(0));
+struct Found {
+  std::vector<const JobRecord*> jobs;
+  const JobRecord* last = nullptr;  // further ones were not looked at; or null
+};
+
+// However few are wanted, one page looks at so many and no more; the next goes on from there.
+template <typename Wanted>
+Found FromState(const state::State& state, const JobQuery& query, std::size_t most,
+                const Wanted& wanted) {
+  Found found;
+  std::size_t looked = 0;
+  const auto look = [&](const JobRecord& job) {
+    if (wanted(job)) found.jobs.push_back(&job);
+    if (++looked == kMostLooked) found.last = &job;
+    return found.last == nullptr && found.jobs.size() < most;
+  };
+  const auto& jobs = state.jobs();
+  const auto& after = query.after;
+  if (query.order.by != state::SortBy::kNumber) {
+    state.order().Walk(query.order.by, query.order.descending, after ? &*after : nullptr,
+                       [&](JobNumber id) { return look(*state.Find(id)); });
+  } else if (query.order.descending) {
+    auto at = std::make_reverse_iterator(after ? jobs.lower_bound(after->job) : jobs.end());
+    while (at != jobs.rend() && look(at->second)) ++at;
+  } else {
+    auto at = after ? jobs.upper_bound(after->job) : jobs.begin();
+    while (at != jobs.end() && look(at->second)) ++at;
+  }
+  return found;
 }
 
 struct Old {
@@ -55,19 +98,22 @@ struct Old {
   JobNumber down_to = 0;        // older ones were not looked at; 0: there are none
 };
 
-// What only history has, from where the page begins. However few of them the caller may see, one
-// page looks at so many rows and no more; the next goes on from there.
-template <typename Seen, typename Wanted>
-Result<Old> FromHistory(Controller& control, state::HistoryQuery query, std::size_t most,
-                        const Seen& seen, const Wanted& wanted) {
+// What only history has, bounded in the same way.
+template <typename Wanted>
+Result<Old> FromHistory(Controller& control, const Access& access, const JobQuery& asked,
+                        std::size_t most, const Wanted& wanted) {
   Old old;
+  state::HistoryQuery query;
+  query.queue = asked.queue;
+  query.user = asked.call.Text("user");
+  query.before = asked.after ? asked.after->job : 0;
   query.limit = kRowsAtOnce;
   for (std::size_t looked = 0; old.jobs.size() < most;) {
     auto rows = control.store().History(query);
     if (!rows) return tl::unexpected(rows.error());
     for (const auto& row : *rows) {
       query.before = row.job;
-      if (control.state().Find(row.job) != nullptr || !seen(row)) continue;
+      if (control.state().Find(row.job) != nullptr || !access.Sees(row.user, row.queue)) continue;
       auto job = state::DecodeJobRecord(row.body);
       if (job && wanted(*job)) old.jobs.push_back(std::move(*job));
       if (old.jobs.size() == most) break;
@@ -80,76 +126,61 @@ Result<Old> FromHistory(Controller& control, state::HistoryQuery query, std::siz
   return old;
 }
 
+struct JobPage {
+  std::vector<const JobRecord*> jobs;
+  std::vector<JobRecord> old;  // those of them that only history has
+  std::string next;
+};
+
+Result<JobPage> PageOf(Controller& control, const Access& access, const JobQuery& query) {
+  const auto limit = static_cast<std::size_t>(query.call.Number("limit", kDefaultLimit));
+  const auto wanted = [&](const JobRecord& job) { return query.Wants(access, job); };
+  auto found = FromState(control.state(), query, limit + 1, [&](const JobRecord& job) {
+    return (query.all || !job.ending) && wanted(job);
+  });
+  JobPage page{std::move(found.jobs), {}, {}};
+  if (found.last != nullptr) page.next = CursorOf(query.order, *found.last);
+  if (query.all) {
+    auto old = FromHistory(control, access, query, limit + 1, wanted);
+    if (!old) return tl::unexpected(old.error());
+    page.old = std::move(old->jobs);
+    for (const auto& job : page.old) page.jobs.push_back(&job);
+    std::sort(page.jobs.begin(), page.jobs.end(),
+              [](const auto* a, const auto* b) { return a->id > b->id; });
+    // Further down only one of the two was looked at, and some of the other may be between.
+    const auto floor = std::max(old->down_to, found.last != nullptr ? found.last->id : 0);
+    std::erase_if(page.jobs, [&](const auto* job) { return job->id < floor; });
+    if (floor != 0) page.next = CursorAt(floor);
+  }
+  if (page.jobs.size() > limit) {
+    page.jobs.resize(limit);
+    page.next = CursorOf(query.order, *page.jobs.back());
+  }
+  return page;
+}
+
 }  // namespace
 
 void ListJobs(Desk& desk, const Call& call) {
-  auto filter = ParseFilter(call.Text("filter"));
-  if (!filter) return ReplyError(*call.exchange, filter.error());
-  if (auto few = CheckFields(call.Text("fields")); !few) {
-    return ReplyError(*call.exchange, few.error());
-  }
-  for (const char* key : {"user", "phase"}) {
-    if (const auto value = call.Text(key); !value.empty()) {
-      filter->push_back({key, Condition::Op::kIs, value, 0});
-    }
-  }
-  const auto order = ParseOrder(call.Text("sort"));
-  const bool all = call.Flag("all");
-  if (all && (order.key != "id" || !order.descending)) {
-    return ReplyError(*call.exchange,
-                      {ErrorCode::kUsage, "jobs that have ended are listed newest first only",
-                       "leave out `all`, or sort by -id or -created_at", "sort"});
-  }
-  desk.Read(call,
-            [call, filter = std::move(*filter), order, all](
-                Controller& control, const Access& access) -> Result<Answer> {
-              const auto queue = call.Text("queue"), below = queue + "/";
-              const auto cursor = call.Text("cursor"), fields = call.Text("fields");
-              const auto limit = static_cast<std::size_t>(call.Number("limit", kDefaultLimit));
-              const auto wanted = [&](const JobRecord& job) {
-                const auto& of = job.spec->queue;
-                return (queue.empty() || of == queue || of.starts_with(below)) &&
-                       access.Sees(job.user, of) && Holds(filter, job);
-              };
-              std::vector<Entry> entries;
-              Collect(control.state(), order, cursor, limit + 1, entries,
-                      [&](const JobRecord& job) { return (all || !job.ending) && wanted(job); });
-              Old old;
-              if (all) {
-                state::HistoryQuery query;
-                query.queue = queue;
-                query.user = call.Text("user");
-                query.before = NumberIn(cursor);
-                auto found = FromHistory(
-                    control, query, limit + 1,
-                    [&](const auto& row) { return access.Sees(row.user, row.queue); }, wanted);
-                if (!found) return tl::unexpected(found.error());
-                old = std::move(*found);
-                // Below that there may be some that are between those of the state.
-                std::erase_if(entries, [&](const auto& one) { return one.job->id < old.down_to; });
-                for (const auto& job : old.jobs) entries.push_back({KeyOf(order, job), &job});
-              }
-              auto page = Page(std::move(entries), order, cursor, limit + 1);
-              if (!page) return tl::unexpected(page.error());
-              std::string next;
-              if (page->size() > limit) {
-                page->resize(limit);
-                next = CursorOf(page->back());
-              } else if (old.down_to != 0) {
-                next = CursorAt(old.down_to);
-              }
-              DocNode list = ListNode();
-              for (const auto& entry : *page) {
-                auto view = control::JobView(control, access, *entry.job, false);
-                list.children.push_back(fields.empty() ? std::move(view) : Pick(view, fields));
-              }
-              DocNode node = MapNode();
-              Put(node, "jobs", std::move(list));
-              if (!next.empty()) Put(node, "next", TextNode(next));
-              Put(node, "revision",
-                  NumberNode(static_cast<std::int64_t>(control.state().revision())));
-              return node;
-            });
+  auto query = ParseQuery(call);
+  if (!query) return ReplyError(*call.exchange, query.error());
+  desk.Read(
+      call,
+      [query = std::move(*query)](Controller& control, const Access& access) -> Result<Answer> {
+        const auto page = PageOf(control, access, query);
+        if (!page) return tl::unexpected(page.error());
+        const auto fields = query.call.Text("fields");
+        DocNode list = ListNode();
+        for (const auto* job : page->jobs) {
+          auto view = control::JobView(control, access, *job, false);
+          list.children.push_back(fields.empty() ? std::move(view) : Pick(view, fields));
+        }
+        DocNode node = MapNode();
+        Put(node, "jobs", std::move(list));
+        if (!page->next.empty()) Put(node, "next", TextNode(page->next));
+        Put(node, "revision", NumberNode(static_cast<std::int64_t>(control.state().revision())));
+        return node;
+      });
 }
 
 }  // namespace muster::api

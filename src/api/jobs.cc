@@ -108,12 +108,11 @@ void ExplainJob(Desk& desk, const Call& call) {
 }
 
 void ListWorkers(Desk& desk, const Call& call) {
-  desk.List(call,
-            [call](Controller& control, const Access& access) -> Result<std::vector<DocNode>> {
-              auto job = RecordOf(control, access, call.Path("job"));
-              if (!job) return tl::unexpected(job.error());
-              return control::WorkersView(control, access, *job).children;
-            });
+  desk.List(call, [call](Controller& control, const Access& access) -> Result<Items> {
+    auto job = RecordOf(control, access, call.Path("job"));
+    if (!job) return tl::unexpected(job.error());
+    return Items(control::WorkersView(control, access, *job).children);
+  });
 }
 
 namespace {

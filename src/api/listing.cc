@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
+
+#include <fmt/format.h>
 
 #include "base/units.h"
 #include "model/document_writer.h"
@@ -22,23 +23,10 @@ constexpr std::int64_t kMostFields = 32;
 
 bool IsNumber(std::string_view key) { return key == "id" || key == "priority" || key == "gpus"; }
 
-// What it asks for in all, in thousandths: known before it runs.
-std::int64_t GpuMilli(const JobRecord& job) {
-  std::int64_t milli = 0;
-  for (const auto& role : job.spec->roles) {
-    const auto& gpu = role.request.gpu;
-    const auto each = gpu.kind == model::GpuKind::kNone    ? 0
-                      : gpu.kind == model::GpuKind::kShare ? gpu.share_milli * gpu.devices
-                                                           : kMilli * gpu.devices;
-    milli += each * role.count;
-  }
-  return milli;
-}
-
 std::int64_t NumberOf(std::string_view key, const JobRecord& job) {
   if (key == "id") return static_cast<std::int64_t>(job.id) * kMilli;
   if (key == "priority") return job.spec->priority * kMilli;
-  return GpuMilli(job);
+  return state::GpuMilli(*job.spec);
 }
 
 // `made` holds the text where none is there that could be pointed to.
@@ -152,64 +140,45 @@ bool Holds(const std::vector<Condition>& conditions, const JobRecord& job) {
 }
 
 Order ParseOrder(std::string_view text) {
+  using state::SortBy;
   Order order;
   if (text.empty()) return order;
   order.descending = text.starts_with('-');
-  order.key = text.substr(order.descending ? 1 : 0);
-  if (order.key == "created_at") order.key = "id";  // numbers are given in that order
+  const auto key = text.substr(order.descending ? 1 : 0);
+  order.by = key == "name"       ? SortBy::kName
+             : key == "user"     ? SortBy::kUser
+             : key == "queue"    ? SortBy::kQueue
+             : key == "priority" ? SortBy::kPriority
+             : key == "gpus"     ? SortBy::kGpus
+                                 : SortBy::kNumber;  // created_at too: numbers come in that order
   return order;
 }
 
-SortKey KeyOf(const Order& order, const JobRecord& job) {
-  if (IsNumber(order.key)) return NumberOf(order.key, job);
-  if (order.key == "name") return std::string_view(job.spec->name);
-  if (order.key == "user") return std::string_view(job.user);
-  return std::string_view(job.spec->queue);
+std::string CursorOf(const Order& order, const JobRecord& job) {
+  const auto value = state::JobOrder::ValueOf(order.by, job);
+  const auto* number = std::get_if<std::int64_t>(&value);
+  return fmt::format("{}.{}", job.id,
+                     number != nullptr ? std::to_string(*number) : std::get<std::string>(value));
 }
 
-std::string CursorOf(const Entry& entry) {
-  const auto id = std::to_string(entry.job->id) + ".";
-  if (const auto* number = std::get_if<std::int64_t>(&entry.key)) {
-    return id + std::to_string(*number);
+std::string CursorAt(model::JobNumber job) { return fmt::format("{}.{}", job, job); }
+
+Result<std::optional<Place>> ParseCursor(const std::string& text, const Order& order) {
+  using state::SortBy;
+  if (text.empty()) return std::nullopt;
+  const auto dot = std::min(text.find('.'), text.size());
+  const auto id = model::ParseWhole(text.substr(0, dot));
+  const auto rest = text.substr(std::min(dot + 1, text.size()));
+  const bool is_text =
+      order.by == SortBy::kName || order.by == SortBy::kUser || order.by == SortBy::kQueue;
+  const auto number = model::ParseWhole(rest);
+  if (!id || *id < 0 || dot == text.size() || (!is_text && !number)) {
+    return tl::unexpected(Error{ErrorCode::kUsage, "this is no cursor of this list",
+                                "take `next` of the page before, with the same `sort`", "cursor"});
   }
-  return id + std::string(std::get<std::string_view>(entry.key));
-}
-
-std::string CursorAt(model::JobNumber job) {
-  return std::to_string(job) + "." + std::to_string(static_cast<std::int64_t>(job) * kMilli);
-}
-
-Result<std::vector<Entry>> Page(std::vector<Entry> entries, const Order& order,
-                                const std::string& cursor, std::size_t limit) {
-  const auto before = [&order](const SortKey& a, model::JobNumber a_id, const SortKey& b,
-                               model::JobNumber b_id) {
-    if (a != b) return order.descending ? b < a : a < b;
-    return order.descending ? b_id < a_id : a_id < b_id;
-  };
-  if (!cursor.empty()) {
-    const auto dot = cursor.find('.');
-    const auto id = model::ParseWhole(cursor.substr(0, dot));
-    const std::string_view rest =
-        dot == std::string::npos ? "" : std::string_view(cursor).substr(dot + 1);
-    const auto number = model::ParseWhole(rest);
-    if (!id || dot == std::string::npos || (IsNumber(order.key) && !number)) {
-      Error error{ErrorCode::kUsage, "this is no cursor of this list",
-                  "take `next` of the page before, with the same `sort`"};
-      error.path = "cursor";
-      return tl::unexpected(std::move(error));
-    }
-    const SortKey last = IsNumber(order.key) ? SortKey(*number) : SortKey(rest);
-    const auto last_id = static_cast<model::JobNumber>(*id);
-    std::erase_if(entries, [&](const Entry& entry) {
-      return !before(last, last_id, entry.key, entry.job->id);
-    });
-  }
-  const auto shown = std::min(limit, entries.size());
-  std::partial_sort(
-      entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(shown), entries.end(),
-      [&](const Entry& a, const Entry& b) { return before(a.key, a.job->id, b.key, b.job->id); });
-  entries.resize(shown);
-  return entries;
+  Place place{state::JobOrder::Value(rest), static_cast<model::JobNumber>(*id)};
+  if (!is_text) place.value = *number;
+  return place;
 }
 
 Result<void> CheckFields(std::string_view fields) {

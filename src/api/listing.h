@@ -1,15 +1,14 @@
 // Listing: which jobs a list shows, in which order, and where its next page begins.
 //
 // Conditions are texts of people ("phase=running,gpus>=4"); what cannot be understood is refused
-// with what can. A page is found without sorting everything: what comes before the cursor is left
-// out, then the first `limit` are picked. So a page of a hundred thousand jobs costs milliseconds,
-// and no job that stays is skipped or shown twice.
+// with what can. A cursor is a place in an order and not a count, so no job that stays is skipped
+// or shown twice, whatever comes and goes between two pages.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "base/result.h"
@@ -31,24 +30,16 @@ bool Holds(const std::vector<Condition>& conditions, const state::JobRecord& job
 
 // "-priority": by which key, and whether the largest come first.
 struct Order {
-  std::string key = "id";
+  state::SortBy by = state::SortBy::kNumber;
   bool descending = true;
 };
 Order ParseOrder(std::string_view text);
 
-using SortKey = std::variant<std::int64_t, std::string_view>;  // of one kind within a list
-struct Entry {
-  SortKey key;
-  const state::JobRecord* job = nullptr;
-};
-SortKey KeyOf(const Order& order, const state::JobRecord& job);
-
-// The first `limit` entries behind the cursor, in order. The cursor is empty, or CursorOf() the
-// last entry of the page before.
-Result<std::vector<Entry>> Page(std::vector<Entry> entries, const Order& order,
-                                const std::string& cursor, std::size_t limit);
-std::string CursorOf(const Entry& entry);
+// Where a page ended, as a text that the next request brings back; it holds for its order only.
+using Place = state::JobOrder::Place;
+std::string CursorOf(const Order& order, const state::JobRecord& job);
 std::string CursorAt(model::JobNumber job);  // of a list by number
+Result<std::optional<Place>> ParseCursor(const std::string& text, const Order& order);
 
 // Only these keys of each object, "status.phase" for one inside another.
 Result<void> CheckFields(std::string_view fields);  // not too many

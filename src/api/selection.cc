@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <numeric>
 
 #include "api/listing.h"
 #include "model/document_writer.h"
@@ -269,42 +270,67 @@ Result<std::optional<std::uint64_t>> Selection::NumberInCursor() const {
   return static_cast<std::uint64_t>(*number);
 }
 
-Result<DocNode> Selection::Page(std::vector<DocNode> items, std::uint64_t revision) const {
-  const auto before = [this](std::string_view a, std::string_view a_id, std::string_view b,
-                             std::string_view b_id) {
-    const int order = Compare(sort_.kind, a, b);
-    const int both = order != 0 ? order : Compare(id_.kind, a_id, b_id);
-    return descending_ ? both > 0 : both < 0;
-  };
-  std::string id, key;
-  if (!wish_.cursor.empty()) {
-    const auto text = FromHex(wish_.cursor);
-    const auto first = text ? text->find('\n') : std::string::npos;
-    const auto second = first == std::string::npos ? first : text->find('\n', first + 1);
-    if (second == std::string::npos || text->substr(0, first) != wish_.sort) return NoCursor();
-    id = text->substr(first + 1, second - first - 1);
-    key = text->substr(second + 1);
+Result<std::optional<Selection::Cursor>> Selection::ReadCursor() const {
+  if (wish_.cursor.empty()) return std::nullopt;
+  const auto text = FromHex(wish_.cursor);
+  const auto first = text ? text->find('\n') : std::string::npos;
+  const auto second = first == std::string::npos ? first : text->find('\n', first + 1);
+  if (second == std::string::npos || text->substr(0, first) != wish_.sort) return NoCursor();
+  return Cursor{text->substr(second + 1), text->substr(first + 1, second - first - 1)};
+}
+
+bool Selection::Before(std::string_view a, std::string_view a_id, std::string_view b,
+                       std::string_view b_id) const {
+  const int order = Compare(sort_.kind, a, b);
+  const int both = order != 0 ? order : Compare(id_.kind, a_id, b_id);
+  return descending_ ? both > 0 : both < 0;
+}
+
+std::vector<DocNode> Selection::Make(Items items, const std::optional<Cursor>& cursor) const {
+  if (!items.item) return std::move(items.made);
+  const auto& ids = items.ids;
+  std::vector<std::size_t> wanted(ids.size());
+  std::iota(wanted.begin(), wanted.end(), std::size_t{0});
+  if (conditions_.empty() && sort_.path == id_.path) {
+    const auto before = [this](const std::string& a, const std::string& b) {
+      return Before(a, a, b, b);
+    };
+    std::erase_if(wanted, [&](auto at) { return cursor && !before(cursor->id, ids[at]); });
+    const auto shown = std::min(wanted.size(), wish_.limit + 1);  // one more: there is a next page
+    std::partial_sort(wanted.begin(), wanted.begin() + static_cast<std::ptrdiff_t>(shown),
+                      wanted.end(), [&](auto a, auto b) { return before(ids[a], ids[b]); });
+    wanted.resize(shown);
   }
-  std::erase_if(items, [&](const DocNode& item) {
-    const bool seen =
-        !wish_.cursor.empty() && !before(key, id, TextAt(item, sort_), TextAt(item, id_));
+  std::vector<DocNode> made;
+  made.reserve(wanted.size());
+  for (const auto at : wanted) made.push_back(items.item(at));
+  return made;
+}
+
+Result<DocNode> Selection::Page(Items items, std::uint64_t revision) const {
+  const auto cursor = ReadCursor();
+  if (!cursor) return tl::unexpected(cursor.error());
+  auto made = Make(std::move(items), *cursor);
+  std::erase_if(made, [&](const DocNode& item) {
+    const auto& from = *cursor;
+    const bool seen = from && !Before(from->key, from->id, TextAt(item, sort_), TextAt(item, id_));
     return seen || !Holds(item);
   });
-  std::sort(items.begin(), items.end(), [&](const DocNode& a, const DocNode& b) {
-    return before(TextAt(a, sort_), TextAt(a, id_), TextAt(b, sort_), TextAt(b, id_));
+  std::sort(made.begin(), made.end(), [&](const DocNode& a, const DocNode& b) {
+    return Before(TextAt(a, sort_), TextAt(a, id_), TextAt(b, sort_), TextAt(b, id_));
   });
   std::string next;
-  if (items.size() > wish_.limit) {
-    items.resize(wish_.limit);
-    const auto& last = items.back();
+  if (made.size() > wish_.limit) {
+    made.resize(wish_.limit);
+    const auto& last = made.back();
     next = wish_.sort + '\n';
     next += TextAt(last, id_);
     next += '\n';
     next += TextAt(last, sort_);
     next = ToHex(next);
   }
-  for (auto& item : items) item = Shown(std::move(item));
-  return Answer(std::move(items), next, revision);
+  for (auto& item : made) item = Shown(std::move(item));
+  return Answer(std::move(made), next, revision);
 }
 
 }  // namespace muster::api

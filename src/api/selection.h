@@ -9,9 +9,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "api/router.h"
@@ -19,6 +21,18 @@
 #include "model/document.h"
 
 namespace muster::api {
+
+// What a list has: all of it, or the ids, and each item when it is wanted. Where a page stands by
+// id and has no filter only its own items are made.
+struct Items {
+  Items(std::vector<model::DocNode> all) : made(std::move(all)) {}  // NOLINT(google-explicit-*)
+  Items(std::vector<std::string> keys, std::function<model::DocNode(std::size_t)> make)
+      : ids(std::move(keys)), item(std::move(make)) {}
+
+  std::vector<model::DocNode> made;
+  std::vector<std::string> ids;
+  std::function<model::DocNode(std::size_t)> item;
+};
 
 class Selection {
  public:
@@ -29,7 +43,7 @@ class Selection {
   static Result<Selection> Make(const Operation& operation, Wish wish);
 
   // {nodes: [...], next, revision}
-  Result<model::DocNode> Page(std::vector<model::DocNode> items, std::uint64_t revision) const;
+  Result<model::DocNode> Page(Items items, std::uint64_t revision) const;
 
   // For lists that are read piece by piece.
   bool Holds(const model::DocNode& item) const;
@@ -48,6 +62,13 @@ class Selection {
     Op op = Op::kIs;
     std::string value;
   };
+  struct Cursor {
+    std::string key, id;
+  };
+  Result<std::optional<Cursor>> ReadCursor() const;
+  bool Before(std::string_view a, std::string_view a_id, std::string_view b,
+              std::string_view b_id) const;
+  std::vector<model::DocNode> Make(Items items, const std::optional<Cursor>& cursor) const;
   Result<void> ReadFilter();
   Result<void> ReadSort();
   Result<Condition> ReadCondition(std::string_view text) const;

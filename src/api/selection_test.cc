@@ -84,6 +84,34 @@ TEST_F(SelectionTest, PagesShowEachItemOnceInTheOrderOfTheWhole) {
   }
 }
 
+TEST_F(SelectionTest, APageByIdMakesItsOwnItemsOnly) {
+  const auto nodes = Nodes();
+  std::size_t made = 0;
+  const auto page = [&](const Selection::Wish& wish) {
+    made = 0;
+    std::vector<std::string> ids;
+    for (const auto& node : nodes) ids.push_back(node.Find("id")->text);
+    const auto selection = Selection::Make(Of("/nodes"), wish);
+    return *selection->Page(Items(ids,
+                                  [&](std::size_t at) {
+                                    ++made;
+                                    return nodes[at];
+                                  }),
+                            7);
+  };
+  const auto first = page({.limit = 1});
+  EXPECT_EQ(made, 2U) << "and one to see whether there is more";
+  const auto second = page({.cursor = first.Find("next")->text, .limit = 1});
+  EXPECT_EQ(second.Find("nodes")->children.at(0).Find("id")->text, "n2");
+  const auto third = page({.cursor = second.Find("next")->text, .limit = 1});
+  EXPECT_EQ(third.Find("nodes")->children.at(0).Find("id")->text, "n10");
+  EXPECT_EQ(third.Find("next"), nullptr);
+  EXPECT_EQ(page({.sort = "-id", .limit = 1}).Find("nodes")->children.at(0).Find("id")->text,
+            "n10");
+  EXPECT_EQ(page({.filter = "phase=down", .limit = 1}).Find("nodes")->children.size(), 1U);
+  EXPECT_EQ(made, 3U);
+}
+
 TEST_F(SelectionTest, WhatMakesNoSenseIsRefusedWithWhatDoes) {
   const auto unknown = Page({.filter = "colour=red"});
   ASSERT_FALSE(unknown);

@@ -127,6 +127,7 @@ Result<void> Controller::Recover() {
 
 Result<void> Controller::ReadJournal() {
   state_ = state::State();  // nothing is shown that was not written
+  state_.KeepOrder();
   members_ = MembersOf({});
   auto loaded = state::LoadState(ports_.store);
   if (!loaded) return tl::unexpected(loaded.error());
@@ -139,6 +140,7 @@ Result<void> Controller::ReadJournal() {
                 "put back what is missing, or let `musterd repair` go on without it");
   }
   state_ = std::move(*loaded);
+  state_.KeepOrder();
   members_ = MembersOf(state_.queues());
   return {};
 }

@@ -7,8 +7,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "control/access.h"
@@ -28,10 +30,22 @@ DocNode WorkersView(Controller& control, const Access& access, const state::JobR
 // Why a job is in the phase it is in, and what would change it.
 DocNode WhyView(Controller& control, const Access& access, const state::JobRecord& job);
 DocNode NodeView(Controller& control, const state::NodeRecord& record);
-std::vector<DocNode> NodesView(Controller& control);
 std::vector<DocNode> PoolsView(Controller& control);
 DocNode TopologyView(Controller& control);
-std::vector<DocNode> GpusView(Controller& control, const Access& access);
+// GPUs, one by one: who holds them is looked up once.
+class GpuViews {
+ public:
+  GpuViews(Controller& control, Access access);
+  const std::vector<std::string>& ids() const { return ids_; }
+  DocNode View(std::size_t index) const;
+
+ private:
+  using Place = std::pair<const state::NodeRecord*, std::size_t>;
+  Access access_;
+  std::vector<std::string> ids_;
+  std::vector<Place> places_;
+  std::map<std::pair<std::string, std::size_t>, std::vector<const state::JobRecord*>> holders_;
+};
 std::vector<DocNode> QueuesView(Controller& control, const Access& access);
 DocNode QueueView(Controller& control, const model::Queue& queue);
 DocNode RecordView(const state::Record& record, const model::EventBody& body);

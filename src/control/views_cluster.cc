@@ -77,14 +77,6 @@ DocNode NodeView(Controller& control, const state::NodeRecord& record) {
   return node;
 }
 
-std::vector<DocNode> NodesView(Controller& control) {
-  std::vector<DocNode> list;
-  for (const auto& [name, record] : control.state().nodes()) {
-    list.push_back(NodeView(control, record));
-  }
-  return list;
-}
-
 // What a pool has, added up over its nodes.
 std::vector<DocNode> PoolsView(Controller& control) {
   struct Pool {
@@ -157,24 +149,14 @@ namespace {
 
 using Holders = std::vector<const JobRecord*>;
 
-std::map<std::pair<std::string, int>, Holders> HoldersOf(const state::State& state) {
-  std::map<std::pair<std::string, int>, Holders> holders;
-  for (const auto& [id, job] : state.jobs()) {
-    for (const auto& worker : job.workers) {
-      if (!worker.Holds()) continue;
-      for (auto mask = worker.devices; mask != 0; mask &= mask - 1) {
-        auto& here = holders[{worker.node, std::countr_zero(mask)}];
-        if (here.empty() || here.back() != &job) here.push_back(&job);
-      }
-    }
-  }
-  return holders;
+std::string GpuId(const state::NodeRecord& record, std::size_t index) {
+  return record.node.name + "/" + std::to_string(index);
 }
 
 DocNode GpuNode(const state::NodeRecord& record, std::size_t index, const Holders& holders,
                 const Access& access) {
   const auto& gpu = record.node.gpus[index];
-  const auto id = record.node.name + "/" + std::to_string(index);
+  const auto id = GpuId(record, index);
   DocNode node = ObjectNode(id, id), spec = MapNode(), status = MapNode();
   Put(spec, "node", TextNode(record.node.name));
   Put(spec, "gpu", NumberNode(static_cast<std::int64_t>(index)));
@@ -207,15 +189,28 @@ DocNode GpuNode(const state::NodeRecord& record, std::size_t index, const Holder
 
 }  // namespace
 
-std::vector<DocNode> GpusView(Controller& control, const Access& access) {
-  auto holders = HoldersOf(control.state());
-  std::vector<DocNode> list;
+GpuViews::GpuViews(Controller& control, Access access) : access_(std::move(access)) {
   for (const auto& [name, record] : control.state().nodes()) {
     for (std::size_t i = 0; i < record.node.gpus.size(); ++i) {
-      list.push_back(GpuNode(record, i, holders[{name, static_cast<int>(i)}], access));
+      ids_.push_back(GpuId(record, i));
+      places_.emplace_back(&record, i);
     }
   }
-  return list;
+  for (const auto& [id, job] : control.state().jobs()) {
+    for (const auto& worker : job.workers) {
+      if (!worker.Holds()) continue;
+      for (auto mask = worker.devices; mask != 0; mask &= mask - 1) {
+        auto& here = holders_[{worker.node, static_cast<std::size_t>(std::countr_zero(mask))}];
+        if (here.empty() || here.back() != &job) here.push_back(&job);
+      }
+    }
+  }
+}
+
+DocNode GpuViews::View(std::size_t index) const {
+  const auto& [record, gpu] = places_[index];
+  const auto held = holders_.find({record->node.name, gpu});
+  return GpuNode(*record, gpu, held == holders_.end() ? Holders{} : held->second, access_);
 }
 
 namespace {

@@ -360,6 +360,7 @@ int Serve(const Options& options) {
   manager.Tell("STOPPING=1");
   Say("stopping; jobs that run go on");
   service.Stop();  // its work may still use the server
+  api.Close();
   server->reset();
   return 0;
 }

@@ -101,8 +101,7 @@ struct State::Folder {
     if (!e.key.empty()) s.requests_.AddSubmitted(e.user, e.key, e.job);
     if (!e.spec->array) {
       named.push_back(e.job);
-      s.Follow(job);
-      s.jobs_.emplace(e.job, std::move(job));
+      s.Insert(std::move(job));
       s.next_job_ = e.job + 1;
       return;
     }
@@ -113,8 +112,7 @@ struct State::Folder {
       job.id = e.job + 1 + static_cast<JobNumber>(i);
       job.array = e.job;
       job.array_index = range.first + i;
-      s.Follow(job);
-      s.jobs_.emplace_hint(s.jobs_.end(), job.id, job);
+      s.Insert(job);
     }
     s.next_job_ = e.job + 1 + static_cast<JobNumber>(array.tasks);
     s.arrays_.emplace(e.job, std::move(array));
@@ -126,7 +124,7 @@ struct State::Folder {
       job.next_spec = e.spec;
       return;
     }
-    job.spec = e.spec;
+    s.Respec(job, e.spec);
     if (job.workers.empty()) return;
     std::size_t count = 0;
     for (const auto& role : e.spec->roles) count += static_cast<std::size_t>(role.count);
@@ -147,7 +145,7 @@ struct State::Folder {
     JobRecord& job = Job(e.job);
     job.stopping = StopWhy::kNone;
     job.idle_until_ms = 0;
-    if (job.next_spec) job.spec = std::exchange(job.next_spec, nullptr);
+    if (job.next_spec) s.Respec(job, std::exchange(job.next_spec, nullptr));
     job.not_before_ms = e.not_before_ms;
     job.paused = false;
     if (e.counts) ++job.failures;
@@ -330,7 +328,21 @@ void State::Forget(JobNumber id) {
     }
     if (job.array != 0) arrays_.erase(job.array);
   }
+  if (order_.kept) order_.kept->Remove(job);
   jobs_.erase(found);
+}
+
+void State::Insert(JobRecord job) {
+  Follow(job);
+  const JobNumber id = job.id;
+  const auto inserted = jobs_.emplace_hint(jobs_.end(), id, std::move(job));
+  if (order_.kept) order_.kept->Add(inserted->second);
+}
+
+void State::Respec(JobRecord& job, std::shared_ptr<const model::Job> spec) {
+  if (order_.kept) order_.kept->Remove(job);
+  job.spec = std::move(spec);
+  if (order_.kept) order_.kept->Add(job);
 }
 
 const JobRecord* State::Find(JobNumber job) const {

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +20,7 @@
 #include "base/result.h"
 #include "model/event.h"
 #include "model/queue.h"
+#include "state/job_order.h"
 #include "state/records.h"
 #include "state/request_keys.h"
 
@@ -53,6 +56,9 @@ class State {
   std::span<const JobNumber> released() const { return released_; }
   // Tasks of the array that hold a place.
   std::int64_t ActiveTasks(JobNumber array) const;
+  // For whoever shows lists: from now on the orders are kept as well.
+  void KeepOrder() { order_.kept.emplace(jobs_); }
+  const JobOrder& order() const { return *order_.kept; }
   std::size_t live_jobs() const { return jobs_.size() - ended_.size(); }
   std::uint64_t ended_jobs() const { return ended_jobs_; }  // so far, forgotten ones too
 
@@ -68,6 +74,8 @@ class State {
   void Follow(const JobRecord& job);
   void Release(JobNumber ended);
   void Forget(JobNumber job);
+  void Insert(JobRecord job);
+  void Respec(JobRecord& job, std::shared_ptr<const model::Job> spec);
 
   std::uint64_t revision_ = 0;
   std::int64_t last_ms_ = 0;
@@ -89,6 +97,19 @@ class State {
   std::unordered_map<JobNumber, std::vector<JobNumber>> followers_;
   std::vector<JobNumber> released_;
   std::unordered_map<JobNumber, std::int64_t> active_tasks_;
+  // A copy of the state keeps none: what an order points to belongs to the original.
+  struct Order {
+    Order() = default;
+    Order(const Order& /*other*/) {}
+    Order(Order&&) = default;
+    Order& operator=(const Order& /*other*/) {
+      kept.reset();
+      return *this;
+    }
+    Order& operator=(Order&&) = default;
+    ~Order() = default;
+    std::optional<JobOrder> kept;
+  } order_;
 };
 
 }  // namespace muster::state

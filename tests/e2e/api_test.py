@@ -164,6 +164,10 @@ class Documented(Case):
         self.check("getJob", f"jobs/{array}")
         self.check("getJob", "jobs/nothing", status=404)
         self.check("explainJob", f"jobs/{one}/explain")
+        for spec in ({"gpus": 4}, {"gpus": 1, "workers": "4..9"}):
+            much = self.daemon.submit({**job("true", queue="open"), **spec})
+            self.assertIn("gate", self.check("explainJob", f"jobs/{much}/explain"))
+            self.check("cancelJob", f"jobs/{much}:cancel")
         self.check("listWorkers", f"jobs/{one}/workers")
         self.check("listJobEvents", f"jobs/{one}/events")
         self.assertTrue(self.check("listJobDecisions", f"jobs/{one}/decisions")["decisions"])
@@ -249,8 +253,13 @@ class Documented(Case):
         """Every list call, as (name, path, noun, key that tells its items apart, a sort, a filter that holds for some or all)."""
         one = self.daemon.submit({**job("sleep 600", name="gang", queue="open"), "workers": 3, "gpus": 1})
         self.daemon.wait(one, ("running",))
-        other = self.daemon.submit({**job("echo checkpoint 1 > /dev/null", name="other", queue="open"), "gpus": 0})
-        self.daemon.wait(other)
+        saves = self.daemon.submit({**job("", name="saves", queue="open", checkpoint={"grace": "0s"}), "workers": 3, "gpus": 0, "framework": "muster", "command": [
+            sys.executable, "-c", "import json, os, socket, time\n"
+            "link = socket.socket(socket.AF_UNIX); link.connect(os.environ['MUSTER_SOCKET'])\n"
+            "for said in ({'type': 'hello', 'version': 1}, {'type': 'checkpointed', 'step': 7, 'path': 'p'}):\n"
+            "    link.sendall(json.dumps(said).encode() + b'\\n')\n"
+            "time.sleep(600)"]})
+        self.until(lambda: len(self.daemon.call("GET", f"jobs/{saves}/checkpoints")["checkpoints"]) == 3)
         self.daemon.call("PUT", "users/max", {"role": "user"})
         self.daemon.call("POST", "tokens", {"name": "a"})
         self.daemon.call("POST", "tokens", {"name": "b"})
@@ -265,7 +274,7 @@ class Documented(Case):
                 ("watchEvents", "events", "events", "revision", "-revision", "kind=job-submitted"),
                 ("listDecisions", "decisions", "decisions", "revision", "revision", "worker>0"),
                 ("listJobDecisions", f"jobs/{one}/decisions", "decisions", "revision", "revision", "what=start,worker=2"),
-                ("listCheckpoints", f"jobs/{one}/checkpoints", "checkpoints", "revision", "revision", "step>=1"),
+                ("listCheckpoints", f"jobs/{saves}/checkpoints", "checkpoints", "revision", "revision", "step>=1"),
                 ("listAudit", "audit", "audit", "id", "-id", "operation=submitJobs"),
                 ("getUsage", "usage?by=job", "usage", "name", "-gpu_hours", "running>=1"),
                 ("listJobs", "jobs", "jobs", "id", "-priority", "phase=running")]
@@ -294,16 +303,16 @@ class Documented(Case):
             with self.subTest(name):
                 whole = self.check(name, path + "limit=1000")
                 self.assertNotIn("next", whole)
-                ids = [item[key] for item in whole[noun]]
+                of = lambda items: [item[key] for item in items if key != "revision" or item[key] <= whole["revision"]]  # what is new is left out
+                ids = of(whole[noun])
                 self.assertEqual(len(ids), len(set(ids)))
-                self.assertEqual(sorted(item[key] for item in self.walk(name, path + "limit=1", noun)), sorted(ids))
-                ordered = [item[key] for item in self.check(name, path + "limit=1000&sort=" + sort)[noun]]
+                self.assertEqual(sorted(of(self.walk(name, path + "limit=1", noun))), sorted(ids))
+                ordered = of(self.check(name, path + "limit=1000&sort=" + sort)[noun])
                 self.assertEqual(sorted(ordered), sorted(ids))
-                self.assertEqual([item[key] for item in self.walk(name, path + "limit=1&sort=" + sort, noun)], ordered)
+                self.assertEqual(of(self.walk(name, path + "limit=1&sort=" + sort, noun)), ordered)
                 wanted = wanted.replace("phase=ready", "phase=cordoned").replace("<", "%3C").replace(">", "%3E")
                 some = [item[key] for item in self.check(name, path + "limit=1000&filter=" + wanted)[noun]]
-                if name != "listCheckpoints":  # nobody made one
-                    self.assertTrue(some, wanted)
+                self.assertTrue(some, wanted)
                 self.assertEqual([one for one in ids if one in some], sorted(some, key=ids.index))
                 self.assertEqual({item[key] for item in self.walk(name, path + "limit=1&filter=" + wanted, noun)}, set(some))
                 picked = json.loads(self.raw("GET", path + "limit=2&fields=" + key)[1])[noun]
@@ -460,6 +469,24 @@ class Documented(Case):
 
 
 @unittest.skipUnless(os.geteuid() == 0, "only root's daemon runs jobs of several users")
+class Many(Case):
+    def test_one_page_looks_at_so_many_jobs_and_the_pages_together_find_what_is_rare(self):
+        self.daemon.call("POST", "nodes/" + self.daemon.call("GET", "nodes")["nodes"][0]["name"] + ":cordon")
+        rare = self.daemon.submit(job("true", name="rare", queue="default"))
+        many = self.daemon.submit(job("true", name="many", queue="default", array="1-25000"))
+        for sort in ("", "&sort=-name", "&sort=priority", "&sort=-user", "&sort=queue", "&sort=gpus"):
+            found, sizes, cursor = [], [], ""
+            while cursor is not None:
+                page = self.daemon.call("GET", "jobs?filter=name=rare" + sort + cursor)
+                found += [one["id"] for one in page["jobs"]]
+                sizes.append(len(page["jobs"]))
+                cursor = "&cursor=" + page["next"] if "next" in page else None
+            self.assertEqual((found, len(sizes)), ([rare], 2), f"{sort}: {sizes}")
+        shown = self.daemon.muster("ps", "--filter", "name=rare", "-o", "name")
+        self.assertEqual(shown.stdout.split(), [str(rare)], shown.stderr)
+        self.daemon.call("POST", f"jobs/{many}:cancel")
+
+
 class Rights(Documented):
     """Callers are made by tokens, for accounts that every Debian has; the daemon listens on a loopback port as well."""
 

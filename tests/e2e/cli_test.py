@@ -373,7 +373,7 @@ class Speaking(CliCase):
     def test_lists_are_filtered_sorted_and_cut(self):
         gpus = self.get("gpus", "--sort=-gpu", "--limit", "3")["gpus"]
         self.assertEqual([one["spec"]["gpu"] for one in gpus], [3, 2, 1])
-        self.assertEqual([one["gpu"] for one in self.get("gpus", "--filter", "gpu>=1,gpu<3")["gpus"]], [1, 2])
+        self.assertEqual([one["spec"]["gpu"] for one in self.get("gpus", "--filter", "gpu>=1,gpu<3")["gpus"]], [1, 2])
         self.assertEqual(self.cli("queue", "list", "--filter", "name~vision", "--sort", "name", "-o", "name").stdout, "vision\nvision/old\n")
         self.assertEqual(self.cli("audit", "--filter", "operation=applyQueues", "-o", "jsonl").stdout.count("\n"), len(QUEUES["queues"]))
         self.assertIn("there are: id, name", self.cli("nodes", "--sort", "colour", status=2).stderr)
