@@ -19,7 +19,6 @@
 namespace muster::api {
 
 using model::JobNumber;
-using model::ListNode;
 using model::MapNode;
 using model::NumberNode;
 using model::Put;

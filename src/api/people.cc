@@ -10,7 +10,6 @@
 namespace muster::api {
 
 using control::TimeNode;
-using model::ListNode;
 using model::MapNode;
 using model::NumberNode;
 using model::Put;

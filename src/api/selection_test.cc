@@ -90,6 +90,7 @@ TEST_F(SelectionTest, APageByIdMakesItsOwnItemsOnly) {
   const auto page = [&](const Selection::Wish& wish) {
     made = 0;
     std::vector<std::string> ids;
+    ids.reserve(nodes.size());
     for (const auto& node : nodes) ids.push_back(node.Find("id")->text);
     const auto selection = Selection::Make(Of("/nodes"), wish);
     return *selection->Page(Items(ids,
