@@ -10,7 +10,6 @@
 
 namespace muster::api {
 
-using model::ListNode;
 using model::MapNode;
 using model::Put;
 using model::TextNode;

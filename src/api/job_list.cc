@@ -47,7 +47,7 @@ Result<JobQuery> ParseQuery(const Call& call) {
   query.filter = std::move(*filter);
   for (const char* key : {"user", "phase"}) {
     if (const auto value = call.Text(key); !value.empty()) {
-      query.filter.push_back({key, Condition::Op::kIs, value, 0});
+      query.filter.push_back({{value, key, Comparison::Op::kIs, value}, 0});
     }
   }
   if (auto few = CheckFields(call.Text("fields")); !few) return tl::unexpected(few.error());
@@ -126,6 +126,24 @@ Result<Old> FromHistory(Controller& control, const Access& access, const JobQuer
   return old;
 }
 
+// An empty page of a queue that is not there would look like an answer. Jobs that have ended may be
+// of one that was deleted since.
+Result<void> CheckQueue(const Controller& control, const Access& access, const JobQuery& query) {
+  std::string name = query.queue;
+  for (const auto& one : query.filter) {
+    if (one.key == "queue" && one.op == Comparison::Op::kIs) name = one.value;
+  }
+  if (name.empty() || query.all) return {};
+  const auto& queues = control.state().queues();
+  const bool there = std::any_of(queues.begin(), queues.end(), [&](const auto& queue) {
+    return queue.name == name && access.On(name) >= control::Role::kViewer;
+  });
+  if (there) return {};
+  auto error = control::NoQueue(queues, &access, name);
+  error.code = ErrorCode::kUsage;
+  return tl::unexpected(std::move(error));
+}
+
 struct JobPage {
   std::vector<const JobRecord*> jobs;
   std::vector<JobRecord> old;  // those of them that only history has
@@ -155,6 +173,9 @@ Result<JobPage> PageOf(Controller& control, const Access& access, const JobQuery
   if (page.jobs.size() > limit) {
     page.jobs.resize(limit);
     page.next = CursorOf(query.order, *page.jobs.back());
+  }
+  if (page.jobs.empty() && page.next.empty()) {
+    if (auto good = CheckQueue(control, access, query); !good) return tl::unexpected(good.error());
   }
   return page;
 }

@@ -19,10 +19,6 @@
 namespace muster::api {
 
 using model::JobNumber;
-using model::MapNode;
-using model::NumberNode;
-using model::Put;
-using model::TextNode;
 using state::JobRecord;
 
 namespace {

@@ -1,9 +1,10 @@
 #include "api/listing.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
-
-#include <fmt/format.h>
 
 #include "base/units.h"
 #include "model/document_writer.h"
@@ -18,7 +19,6 @@ using state::JobRecord;
 constexpr std::array<std::string_view, 8> kKeys = {"id",   "name",  "user",     "queue",
                                                    "kind", "phase", "priority", "gpus"};
 
-constexpr std::size_t kMostConditions = 16;
 constexpr std::int64_t kMostFields = 32;
 
 bool IsNumber(std::string_view key) { return key == "id" || key == "priority" || key == "gpus"; }
@@ -44,92 +44,67 @@ std::string_view TextOf(const std::string& key, const JobRecord& job, std::strin
   return label == job.spec->labels.end() ? std::string_view() : label->second;
 }
 
-tl::unexpected<Error> Wrong(const std::string& what, const std::string& hint) {
-  Error error{ErrorCode::kUsage, what, hint};
-  error.path = "filter";
-  return tl::unexpected(std::move(error));
+// The values that there are; empty: any text.
+std::vector<std::string_view> ValuesOf(std::string_view key) {
+  if (key == "phase") {
+    std::vector<std::string_view> phases;
+    for (const auto phase : state::kPhases) phases.push_back(state::Name(phase));
+    return phases;
+  }
+  if (key == "kind") return {model::kJobKindNames.begin(), model::kJobKindNames.end()};
+  return {};
 }
 
-Result<Condition> ParseCondition(std::string_view text) {
-  using Op = Condition::Op;
-  const auto at = text.find_first_of("=!~<>");
-  const std::string shown(text);
-  if (at == std::string_view::npos || at == 0) {
-    return Wrong("\"" + shown + "\" is no condition", "write it like phase=running or gpus>=4");
+Result<Condition> ParseCondition(Comparison words) {
+  Condition condition{std::move(words)};
+  const auto& key = condition.key;
+  const bool known = std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end() ||
+                     (key.starts_with("labels.") && key.size() > 7);
+  if (!known) {
+    return WrongFilter(condition, "\"" + key + "\" is no key of a job",
+                       "id, name, user, queue, kind, phase, priority, gpus or labels.KEY");
   }
-  Condition condition;
-  condition.key = text.substr(0, at);
-  const auto two = text.substr(at, 2);
-  const std::size_t size = two == "!=" || two == ">=" || two == "<=" ? 2 : 1;
-  condition.op = two == "!="       ? Op::kIsNot
-                 : two == ">="     ? Op::kAtLeast
-                 : two == "<="     ? Op::kAtMost
-                 : text[at] == '~' ? Op::kContains
-                 : text[at] == '>' ? Op::kAbove
-                 : text[at] == '<' ? Op::kBelow
-                                   : Op::kIs;
-  condition.value = text.substr(at + size);
-  const bool known = std::find(kKeys.begin(), kKeys.end(), condition.key) != kKeys.end() ||
-                     (condition.key.starts_with("labels.") && condition.key.size() > 7);
-  if (!known || (text[at] == '!' && size == 1)) {
-    return Wrong("\"" + shown + "\" names no key of a job",
-                 "id, name, user, queue, kind, phase, priority, gpus or labels.KEY");
-  }
-  if (IsNumber(condition.key)) {
+  if (IsNumber(key)) {
     const auto number = ParseMilli(condition.value);
-    if (!number || condition.op == Op::kContains) {
-      return Wrong("\"" + shown + "\" compares " + condition.key + " with what is no number",
-                   condition.key + ">=4");
+    if (!number || condition.op == Comparison::Op::kContains) {
+      return WrongFilter(condition, "compares " + key + " with what is no number", key + ">=4");
     }
     condition.number = *number;
-  } else if (condition.op != Op::kIs && condition.op != Op::kIsNot &&
-             condition.op != Op::kContains) {
-    return Wrong("\"" + shown + "\": " + condition.key + " is a text", "use =, != or ~");
+    return condition;
+  }
+  if (!condition.IsEquality()) {
+    if (condition.op == Comparison::Op::kContains) return condition;
+    return WrongFilter(condition, key + " is a text", "use =, != or ~");
+  }
+  const auto values = ValuesOf(key);
+  if (!values.empty() && std::find(values.begin(), values.end(), condition.value) == values.end()) {
+    return WrongFilter(condition, "there is no " + key + " \"" + condition.value + "\"",
+                       fmt::format("one of {}", fmt::join(values, ", ")));
   }
   return condition;
 }
 
 bool Holds(const Condition& condition, const JobRecord& job) {
-  using Op = Condition::Op;
   if (IsNumber(condition.key)) {
     const auto number = NumberOf(condition.key, job);
-    switch (condition.op) {
-      case Op::kIs:
-        return number == condition.number;
-      case Op::kIsNot:
-        return number != condition.number;
-      case Op::kAtLeast:
-        return number >= condition.number;
-      case Op::kAtMost:
-        return number <= condition.number;
-      case Op::kAbove:
-        return number > condition.number;
-      case Op::kBelow:
-        return number < condition.number;
-      case Op::kContains:
-        return false;
-    }
+    return condition.Meets(number < condition.number ? -1 : number > condition.number ? 1 : 0);
   }
   std::string made;
   const auto text = TextOf(condition.key, job, made);
-  if (condition.op == Op::kContains) return text.find(condition.value) != std::string_view::npos;
-  return (text == condition.value) == (condition.op == Op::kIs);
+  if (condition.op == Comparison::Op::kContains) return text.find(condition.value) != text.npos;
+  return condition.Meets(text == condition.value ? 0 : 1);
 }
 
 }  // namespace
 
 Result<std::vector<Condition>> ParseFilter(std::string_view text) {
+  auto all = SplitFilter(text);
+  if (!all) return tl::unexpected(all.error());
   std::vector<Condition> conditions;
-  while (!text.empty()) {
-    const auto comma = std::min(text.find(','), text.size());
-    auto condition = ParseCondition(text.substr(0, comma));
+  for (auto& one : *all) {
+    auto condition = ParseCondition(std::move(one));
     if (!condition) return tl::unexpected(condition.error());
     conditions.push_back(std::move(*condition));
-    if (conditions.size() > kMostConditions) {
-      return Wrong("there are more than " + std::to_string(kMostConditions) + " conditions",
-                   "ask for more and look through the answer");
-    }
-    text.remove_prefix(std::min(comma + 1, text.size()));
   }
   return conditions;
 }

@@ -11,17 +11,14 @@
 #include <string_view>
 #include <vector>
 
+#include "api/filter.h"
 #include "base/result.h"
 #include "control/controller.h"
 #include "model/document.h"
 
 namespace muster::api {
 
-struct Condition {
-  enum class Op : std::uint8_t { kIs, kIsNot, kContains, kAtLeast, kAtMost, kAbove, kBelow };
-  std::string key;
-  Op op = Op::kIs;
-  std::string value;
+struct Condition : Comparison {
   std::int64_t number = 0;  // of the value, for keys that are numbers
 };
 

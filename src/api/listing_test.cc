@@ -48,8 +48,8 @@ TEST_F(ListingTest, ConditionsCompareTextsAndNumbers) {
 }
 
 TEST_F(ListingTest, WhatIsNoConditionIsRefused) {
-  for (const char* wrong :
-       {"gpus", "=3", "colour=red", "gpus=many", "name>3", "gpus~3", "name!x", "labels.=x"}) {
+  for (const char* wrong : {"gpus", "=3", "colour=red", "gpus=many", "name>3", "gpus~3", "name!x",
+                            "labels.=x", "phase=done", "kind!=banana"}) {
     const auto parsed = ParseFilter(wrong);
     ASSERT_FALSE(parsed) << wrong;
     EXPECT_EQ(parsed.error().path, "filter");

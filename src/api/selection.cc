@@ -14,8 +14,6 @@ namespace {
 
 using model::DocNode;
 
-constexpr std::size_t kMostConditions = 16;
-
 tl::unexpected<Error> Wrong(const char* parameter, const std::string& what,
                             const std::string& hint) {
   Error error{ErrorCode::kUsage, what, hint};
@@ -135,44 +133,26 @@ tl::unexpected<Error> Selection::Unknown(const char* parameter, std::string_view
                "there are: " + list);
 }
 
-Result<Selection::Condition> Selection::ReadCondition(std::string_view text) const {
-  const auto at = text.find_first_of("=!~<>");
-  const std::string shown(text);
-  if (at == std::string_view::npos || at == 0 || text.substr(at) == "!") {
-    return Wrong("filter", "\"" + shown + "\" is no condition",
-                 "write KEY=VALUE, or with != >= <= > < or ~ (contains); commas between");
-  }
-  const auto two = text.substr(at, 2);
-  const std::size_t size = two == "!=" || two == ">=" || two == "<=" ? 2 : 1;
-  const auto key = Find(text.substr(0, at));
-  if (!key) return Unknown("filter", text.substr(0, at));
-  Condition condition{*key, Op::kIs, std::string(text.substr(at + size))};
-  condition.op = two == "!="       ? Op::kIsNot
-                 : two == ">="     ? Op::kAtLeast
-                 : two == "<="     ? Op::kAtMost
-                 : text[at] == '~' ? Op::kContains
-                 : text[at] == '>' ? Op::kAbove
-                 : text[at] == '<' ? Op::kBelow
-                                   : Op::kIs;
+Result<Selection::Condition> Selection::ReadCondition(Comparison words) const {
+  const auto key = Find(words.key);
+  if (!key) return Unknown("filter", words.key);
+  Condition condition{std::move(words), *key};
   const auto& value = condition.value;
-  const bool equality = condition.op == Op::kIs || condition.op == Op::kIsNot;
-  const bool contains = condition.op == Op::kContains;
+  const bool contains = condition.op == Comparison::Op::kContains;
   switch (key->kind) {
     case Key::Kind::kNumber:
       if (contains || !NumberOf(value)) {
-        return Wrong("filter", "\"" + shown + "\" compares a number with what is none",
-                     key->path + ">=4");
+        return WrongFilter(condition, "compares a number with what is none", key->path + ">=4");
       }
       break;
     case Key::Kind::kFlag:
-      if (!equality || (value != "true" && value != "false")) {
-        return Wrong("filter", "\"" + shown + "\": " + key->path + " is true or false",
-                     key->path + "=true");
+      if (!condition.IsEquality() || (value != "true" && value != "false")) {
+        return WrongFilter(condition, key->path + " is true or false", key->path + "=true");
       }
       break;
     case Key::Kind::kText:
-      if (!equality && !contains) {
-        return Wrong("filter", "\"" + shown + "\": " + key->path + " is a text", "use =, != or ~");
+      if (!condition.IsEquality() && !contains) {
+        return WrongFilter(condition, key->path + " is a text", "use =, != or ~");
       }
       break;
     case Key::Kind::kTime:
@@ -182,17 +162,12 @@ Result<Selection::Condition> Selection::ReadCondition(std::string_view text) con
 }
 
 Result<void> Selection::ReadFilter() {
-  for (std::string_view rest = wish_.filter; !rest.empty();) {
-    const auto comma = std::min(rest.find(','), rest.size());
-    auto condition = ReadCondition(rest.substr(0, comma));
+  auto all = SplitFilter(wish_.filter);
+  if (!all) return tl::unexpected(all.error());
+  for (auto& one : *all) {
+    auto condition = ReadCondition(std::move(one));
     if (!condition) return tl::unexpected(condition.error());
     conditions_.push_back(std::move(*condition));
-    if (conditions_.size() > kMostConditions) {
-      return Wrong("filter",
-                   "there are more than " + std::to_string(kMostConditions) + " conditions",
-                   "ask for more and look through the answer");
-    }
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
   }
   return {};
 }
@@ -219,29 +194,13 @@ Result<Selection> Selection::Make(const Operation& operation, Wish wish) {
 }
 
 bool Selection::Holds(const Condition& condition, const DocNode& item) {
-  const auto text = TextAt(item, condition.key);
+  using Op = Comparison::Op;
+  const auto text = TextAt(item, condition.at);
   if (condition.op == Op::kContains) return text.find(condition.value) != text.npos;
   if (text.empty() && condition.op != Op::kIs) return condition.op == Op::kIsNot;
-  const int order = condition.key.kind == Key::Kind::kNumber
-                        ? Compare(condition.key.kind, text, condition.value)
-                        : text.compare(condition.value);
-  switch (condition.op) {
-    case Op::kIs:
-      return order == 0;
-    case Op::kIsNot:
-      return order != 0;
-    case Op::kAtLeast:
-      return order >= 0;
-    case Op::kAtMost:
-      return order <= 0;
-    case Op::kAbove:
-      return order > 0;
-    case Op::kBelow:
-      return order < 0;
-    case Op::kContains:
-      break;
-  }
-  return false;
+  return condition.Meets(condition.at.kind == Key::Kind::kNumber
+                             ? Compare(condition.at.kind, text, condition.value)
+                             : text.compare(condition.value));
 }
 
 bool Selection::Holds(const DocNode& item) const {

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/filter.h"
 #include "api/router.h"
 #include "base/result.h"
 #include "model/document.h"
@@ -56,11 +57,8 @@ class Selection {
   const std::string& sort() const { return wish_.sort; }
 
  private:
-  enum class Op : std::uint8_t { kIs, kIsNot, kContains, kAtLeast, kAtMost, kAbove, kBelow };
-  struct Condition {
-    Key key;
-    Op op = Op::kIs;
-    std::string value;
+  struct Condition : Comparison {
+    Key at;
   };
   struct Cursor {
     std::string key, id;
@@ -71,7 +69,7 @@ class Selection {
   std::vector<model::DocNode> Make(Items items, const std::optional<Cursor>& cursor) const;
   Result<void> ReadFilter();
   Result<void> ReadSort();
-  Result<Condition> ReadCondition(std::string_view text) const;
+  Result<Condition> ReadCondition(Comparison words) const;
   std::optional<Key> Find(std::string_view name) const;
   tl::unexpected<Error> Unknown(const char* parameter, std::string_view name) const;
   static bool Holds(const Condition& condition, const model::DocNode& item);

@@ -241,14 +241,15 @@ void Commands::AddOutputVerbs(CLI::App& app) {
        "before each line, -o yaml is a list of lines, -o json prints one object a line:\n"
        R"({"rank": 0, "stream": "out", "line": "..."}.)");
 
-  auto* events = w.verbs.IsList(w.verbs.Add(&app, "events", "What happened",
-                                            "muster events\nmuster events resnet --limit 20\n"
-                                            "muster events --filter kind=job-ended --sort=-revision",
-                                            [&w](Session& s) {
-                                              w.events.selection = w.verbs.common().selection;
-                                              return Events(s, w.events);
-                                            }),
-                                kEvents);
+  auto* events =
+      w.verbs.IsList(w.verbs.Add(&app, "events", "What happened",
+                                 "muster events\nmuster events resnet --limit 20\n"
+                                 "muster events --filter kind=job-ended --sort=-revision",
+                                 [&w](Session& s) {
+                                   w.events.selection = w.verbs.common().selection;
+                                   return Events(s, w.events);
+                                 }),
+                     kEvents);
   w.verbs.Formats(events, "table,wide,json,jsonl,yaml");
   IsName(events->add_option("JOB", w.events.job, "of one job only"), "job");
   events->add_flag("-f,--follow", w.events.follow, "go on; with -o json one object a line");

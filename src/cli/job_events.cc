@@ -32,9 +32,9 @@ Result<Page> Ask(Session& session, const EventOptions& options, std::uint64_t si
   // The pages of the last ones begin at the end, so they are asked for newest first.
   if (chosen.sort.empty()) query["sort"] = since > 0 ? "revision" : "-revision";
   if (query["filter"].empty()) query.erase("filter");
-  const auto answer = AllPages(session.client(),
-                               options.job.empty() ? "events" : "jobs/" + options.job + "/events",
-                               query, since > 0 ? 0 : chosen.limit);
+  const auto answer =
+      AllPages(session.client(), options.job.empty() ? "events" : "jobs/" + options.job + "/events",
+               query, since > 0 ? 0 : chosen.limit);
   if (!answer) return tl::unexpected(answer.error());
   auto got = Json::parse(*answer);
   Page page{got.at("events").get<std::vector<Json>>(), got.value("revision", since)};

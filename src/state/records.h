@@ -5,6 +5,7 @@
 // Specs are shared and never change: the tasks of an array have one between them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -67,6 +68,9 @@ enum class Phase : std::uint8_t {
   kFailed,
   kCancelled,
 };
+inline constexpr std::array kPhases = {
+    Phase::kWaiting, Phase::kHeld,      Phase::kStarting,  Phase::kRunning, Phase::kStopping,
+    Phase::kPaused,  Phase::kSuspended, Phase::kSucceeded, Phase::kFailed,  Phase::kCancelled};
 std::string_view Name(Phase phase);
 inline bool Ended(Phase phase) { return phase >= Phase::kSucceeded; }
 
