@@ -621,6 +621,7 @@ class Rights(Documented):
         mine = self.submit("games", name="mine", command=["sh", "-c", LISTEN.format(port)], terminal=True)
         self.until(lambda: listens(port))
         held = json.loads(self.ask("games", "POST", "jobs?held=1", {**job("true", name="held", queue="vision/detection"), "gpus": 0})[1])["jobs"][0]["id"]
+        still = json.loads(self.ask("games", "POST", "jobs?held=1", {**job("true", name="still", queue="vision/detection"), "gpus": 0})[1])["jobs"][0]["id"]
         node = self.daemon.call("GET", "nodes")["nodes"][0]["name"]
         token = json.loads(self.ask("games", "POST", "tokens", {"name": "own"})[1])["id"]
         one, no, work = f"jobs/{mine}", None, job("true", queue="vision/detection")
@@ -629,7 +630,8 @@ class Rights(Documented):
             "editJob": (one, {"priority": 55}, "games", "news"), "prioritizeJob": (one + ":priority?value=56", no, "games", "news"),
             "scaleJob": (one + ":scale?min=1&max=1", no, "games", "news"), "checkpointJob": (one + ":checkpoint", no, "games", "news"),
             "holdJob": (f"jobs/{held}:hold", no, "games", "news"), "releaseJob": (f"jobs/{held}:release", no, "games", "news"),
-            "explainJob": (one + "/explain", no, "news", "uucp"), "listJobEvents": (one + "/events", no, "news", "uucp"),
+            "explainJob": (one + "/explain", no, "news", "uucp"), "planWaitingJob": (f"jobs/{still}/plan", no, "news", "uucp"),
+            "listJobEvents": (one + "/events", no, "news", "uucp"),
             "listWorkers": (one + "/workers", no, "news", "uucp"), "listJobDecisions": (one + "/decisions", no, "news", "uucp"),
             "listCheckpoints": (one + "/checkpoints", no, "news", "uucp"), "readLogs": (one + "/logs", no, "games", "news"),
             "attachJob": (one + "/attach", no, "games", "mail"), "execJob": (one + "/exec?command=%5B%22true%22%5D", no, "games", "mail"),
