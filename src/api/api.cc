@@ -162,7 +162,7 @@ void Api::Close() { impl_->desk.Close(); }
 
 std::size_t Api::BodyLimit(const net::Request& head) const {
   const auto match = impl_->router.Find(head.method, Below(head.path));
-  if (!match) return 0;
+  if (!match) return kStrangersBytes;  // read, to be told that there is no such call
   const auto most = match->operation->most_body_bytes;
   const auto* header = head.Find("Authorization");
   const bool known =

@@ -129,18 +129,32 @@ Order ParseOrder(std::string_view text) {
   return order;
 }
 
+namespace {
+
+// So that a cursor of another order is told from one of this.
+std::string Mark(const Order& order) {
+  return std::string(1, "inuqpg"[static_cast<std::size_t>(order.by)]) +
+         (order.descending ? "d" : "a");
+}
+
+}  // namespace
+
 std::string CursorOf(const Order& order, const JobRecord& job) {
   const auto value = state::JobOrder::ValueOf(order.by, job);
   const auto* number = std::get_if<std::int64_t>(&value);
-  return fmt::format("{}.{}", job.id,
+  return fmt::format("{}{}.{}", Mark(order), job.id,
                      number != nullptr ? std::to_string(*number) : std::get<std::string>(value));
 }
 
-std::string CursorAt(model::JobNumber job) { return fmt::format("{}.{}", job, job); }
+std::string CursorAt(model::JobNumber job) {
+  return fmt::format("{}{}.{}", Mark(Order()), job, job);
+}
 
-Result<std::optional<Place>> ParseCursor(const std::string& text, const Order& order) {
+Result<std::optional<Place>> ParseCursor(const std::string& cursor, const Order& order) {
   using state::SortBy;
-  if (text.empty()) return std::nullopt;
+  if (cursor.empty()) return std::nullopt;
+  const auto mark = Mark(order);
+  const auto text = cursor.starts_with(mark) ? cursor.substr(mark.size()) : std::string();
   const auto dot = std::min(text.find('.'), text.size());
   const auto id = model::ParseWhole(text.substr(0, dot));
   const auto rest = text.substr(std::min(dot + 1, text.size()));

@@ -36,7 +36,7 @@ Order ParseOrder(std::string_view text);
 using Place = state::JobOrder::Place;
 std::string CursorOf(const Order& order, const state::JobRecord& job);
 std::string CursorAt(model::JobNumber job);  // of a list by number
-Result<std::optional<Place>> ParseCursor(const std::string& text, const Order& order);
+Result<std::optional<Place>> ParseCursor(const std::string& cursor, const Order& order);
 
 // Only these keys of each object, "status.phase" for one inside another.
 Result<void> CheckFields(std::string_view fields);  // not too many

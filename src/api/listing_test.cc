@@ -66,10 +66,13 @@ TEST_F(ListingTest, ACursorIsThePlaceOfTheLastJob) {
   ASSERT_TRUE(gpus && *gpus);
   EXPECT_EQ(std::get<std::int64_t>((*gpus)->value), 4'000);
   EXPECT_FALSE(ParseCursor("", ParseOrder("name")).value());
+  EXPECT_EQ(ParseCursor(CursorAt(7), ParseOrder("")).value()->job, 7U);
 }
 
 TEST_F(ListingTest, ACursorOfAnotherListIsRefused) {
-  for (const char* wrong : {"nonsense", "1.abc", "-1.5", "1", "."}) {
+  const auto other = CursorOf(ParseOrder("-gpus"), Add(7, "x", 50, 4));
+  for (const auto& wrong : {std::string("nonsense"), std::string("ga1.abc"), std::string("ga-1.5"),
+                            std::string("ga1"), std::string("."), std::string("1.5"), other}) {
     const auto parsed = ParseCursor(wrong, ParseOrder("gpus"));
     ASSERT_FALSE(parsed) << wrong;
     EXPECT_EQ(parsed.error().path, "cursor");

@@ -241,7 +241,7 @@ Result<void> Router::ReadList(const DocNode& node, Operation& operation) const {
 
 void Router::ReadKeys(const DocNode& schema, const std::string& path, Operation& operation) const {
   const auto* found = Follow(&schema);
-  if (found == nullptr) return;
+  if (found == nullptr || found->Find("x-secret") != nullptr) return;
   const auto* types = found->Find("type");
   const auto is = [types](std::string_view type) {
     if (types == nullptr) return false;

@@ -241,8 +241,8 @@ Result<std::optional<Selection::Cursor>> Selection::ReadCursor() const {
 bool Selection::Before(std::string_view a, std::string_view a_id, std::string_view b,
                        std::string_view b_id) const {
   const int order = Compare(sort_.kind, a, b);
-  const int both = order != 0 ? order : Compare(id_.kind, a_id, b_id);
-  return descending_ ? both > 0 : both < 0;
+  if (order != 0) return descending_ ? order > 0 : order < 0;
+  return Compare(id_.kind, a_id, b_id) < 0;
 }
 
 std::vector<DocNode> Selection::Make(Items items, const std::optional<Cursor>& cursor) const {

@@ -61,7 +61,7 @@ TEST_F(SelectionTest, AllConditionsMustHoldAndStatusAndSpecMayBeLeftOut) {
 TEST_F(SelectionTest, NumbersAreOrderedBySizeAndEqualOnesById) {
   EXPECT_EQ(Ids({}), "n1 n2 n10 ");
   EXPECT_EQ(Ids({.sort = "gpus_total"}), "n1 n2 n10 ");
-  EXPECT_EQ(Ids({.sort = "-gpus_total"}), "n10 n2 n1 ");
+  EXPECT_EQ(Ids({.sort = "-gpus_total"}), "n10 n1 n2 ");
   EXPECT_EQ(Ids({.sort = "cpus"}), "n10 n1 n2 ");
   EXPECT_EQ(Ids({.sort = "-id", .limit = 2}), "n10 n2 ");
 }

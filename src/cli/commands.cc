@@ -93,7 +93,10 @@ Commands::Commands(CLI::App& app, int& status, const std::string& version)
     return command;
   };
   const auto with_jobs = [&](CLI::App* command) {
-    IsName(command->add_option("JOB", w.jobs, "names, ids or @last")->required(), "job");
+    IsName(
+        command->add_option("JOB", w.jobs, "names, ids or @last; - reads them from standard input")
+            ->required(),
+        "job");
     return command;
   };
   with_job(w.verbs.MayWatch(verb(&app, "describe", "Everything about one job",

@@ -1,7 +1,10 @@
 // Which daemon is meant: login and config.
+#include <termios.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
+#include <csignal>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -33,12 +36,31 @@ std::string WithoutSpace(const std::string& line) {
   return line.substr(begin, line.find_last_not_of(" \t\r\n") - begin + 1);
 }
 
+// What is typed is not shown. Ctrl-C ends the line and the program; getpass() would take it for a
+// character of the token.
+std::string ReadUnseen(const char* prompt) {
+  termios before{};
+  ::tcgetattr(STDIN_FILENO, &before);
+  termios unseen = before;
+  unseen.c_lflag &= ~static_cast<tcflag_t>(ECHO | ISIG);
+  unseen.c_cc[VEOL] = before.c_cc[VINTR];
+  std::cerr << prompt << std::flush;
+  ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &unseen);
+  std::array<char, 4096> line{};
+  const auto got = ::read(STDIN_FILENO, line.data(), line.size());
+  ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
+  std::cerr << '\n';
+  std::string text(line.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+  if (!text.empty() && text.back() == static_cast<char>(before.c_cc[VINTR])) ::raise(SIGINT);
+  return text;
+}
+
 Result<std::string> ReadToken(bool from_stdin) {
   std::string line;
   if (from_stdin) {
     std::getline(std::cin, line);
-  } else if (const char* shown = ::isatty(STDIN_FILENO) == 1 ? ::getpass("token: ") : nullptr) {
-    line = shown;
+  } else if (::isatty(STDIN_FILENO) == 1) {
+    line = ReadUnseen("token: ");
   } else {
     return Fail(ErrorCode::kUsage, "a token is needed for a server that is not a socket",
                 "give it on standard input with --token-stdin");

@@ -23,11 +23,23 @@ std::optional<int> Whole(std::string_view text, int least, int most) {
 
 }  // namespace
 
+std::vector<std::string> WithInput(const std::vector<std::string>& names) {
+  std::vector<std::string> out;
+  for (const auto& name : names) {
+    if (name != "-") {
+      out.push_back(name);
+      continue;
+    }
+    for (std::string one; std::cin >> one;) out.push_back(one);
+  }
+  return out;
+}
+
 int Act(Session& session, const std::vector<std::string>& jobs, const std::string& verb,
         const client::Client::Query& query) {
   int status = 0;
   std::string list;
-  for (const auto& job : jobs) {
+  for (const auto& job : WithInput(jobs)) {
     std::string path = "jobs/";
     path.append(job).append(":").append(verb);
     const auto answer = session.client().Post(path, query, "");
@@ -41,9 +53,14 @@ int Act(Session& session, const std::vector<std::string>& jobs, const std::strin
   const auto document = nlohmann::ordered_json::parse("{\"jobs\":[" + list + "]}").dump(2);
   const int shown = session.Show(document, [](const Json& got) {
     for (const auto& job : got.at("jobs")) {
-      std::cout << (job.value("dry_run", false) ? "would change: job " : "job ")
-                << job.value("id", "") << " " << job.value("name", "")
-                << (job.contains("phase") ? ": " + job.value("phase", "") : "") << '\n';
+      const bool dry = job.value("dry_run", false);
+      const auto phase = job.value("phase", "");
+      std::cout << (dry ? "would change: job " : "job ") << job.value("id", "") << " "
+                << job.value("name", "")
+                << (phase.empty() ? ""
+                    : dry         ? " (now " + phase + ")"
+                                  : ": " + phase)
+                << '\n';
     }
   });
   return status != 0 ? status : shown;

@@ -33,6 +33,9 @@ inline constexpr std::array<std::string_view, 10> kPhases = {
     "waiting", "held",      "starting",  "running", "stopping",
     "paused",  "suspended", "succeeded", "failed",  "cancelled"};
 
+// The names; `-` stands for those on standard input.
+std::vector<std::string> WithInput(const std::vector<std::string>& names);
+
 struct ListOptions {
   bool all = false;
   std::string queue;

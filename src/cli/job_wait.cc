@@ -54,7 +54,7 @@ int Wait(Session& session, const WaitOptions& options) {
   int status = 0, late = 0;
   std::string list;
   JobProgress progress(session);
-  for (const auto& name : options.jobs) {
+  for (const auto& name : WithInput(options.jobs)) {
     for (;;) {
       const auto answer = session.client().Get("jobs/" + name);
       if (!answer) return Refuse(answer.error());

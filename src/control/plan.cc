@@ -165,7 +165,7 @@ model::DocNode Trial::View() {
     why = WhyNot(job);
     sentence = "it would wait" + (why.empty() ? "" : ": " + why);
   }
-  Put(node, "starts_now", model::BoolNode(job.Holds()));
+  Put(node, "starts_now", model::BoolNode(job.Holds() && clear));
   Put(node, "when", TextNode(!job.Holds() ? "later" : clear ? "now" : "when-room-is-made"));
   Put(node, "sentence", TextNode((held_ ? "once it is released, " : "") + sentence));
   Put(node, "why", TextNode(why));

@@ -67,7 +67,7 @@ Result<std::vector<Follows>> Controller::ResolveFollows(const Submission& submis
 
 namespace {
 
-tl::unexpected<Error> Wrong(const char* path, std::string message, std::string hint) {
+tl::unexpected<Error> Wrong(const std::string& path, std::string message, std::string hint) {
   Error error{ErrorCode::kInvalid, std::move(message), std::move(hint)};
   error.path = path;
   return tl::unexpected(std::move(error));
@@ -120,6 +120,23 @@ Result<void> CheckCommand(const model::Job& spec) {
                "leave `command` and `framework` out, or the template");
 }
 
+// The engine knows those that some node has; another would be as good as not asked for.
+Result<void> CheckCountables(const model::Job& spec, const state::State& state) {
+  for (const auto& role : spec.roles) {
+    for (const auto& [name, amount] : role.request.other) {
+      const bool there = std::any_of(
+          state.nodes().begin(), state.nodes().end(),
+          [&name = name](const auto& node) { return node.second.node.other.contains(name); });
+      if (amount == 0 || there) continue;
+      return Wrong(
+          "resources." + name,
+          fmt::format("it can never run here: {} {} asked for, and no node has any", amount, name),
+          "`muster nodes -o json` shows what there is, in `spec.resources`");
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 // What is wrong with the job, all of it, and whom it follows but for those of `batch`, the names of
@@ -148,6 +165,7 @@ std::vector<Error> Controller::Faults(const Submission& submission,
       faults.push_back(std::move(found.error()));
     }
   }
+  if (auto there = CheckCountables(spec, state_); !there) faults.push_back(there.error());
   // Only a job that makes sense is held against the machines.
   if (!faults.empty()) return faults;
   if (auto admitted = engine_.Admit(spec, NowMs()); !admitted) faults.push_back(admitted.error());

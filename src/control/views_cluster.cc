@@ -58,6 +58,9 @@ DocNode NodeView(Controller& control, const state::NodeRecord& record) {
   Put(spec, "gpus_total", NumberNode(static_cast<std::int64_t>(given.gpus.size())));
   Put(spec, "cpus", Milli(given.cpu_milli));
   Put(spec, "memory_bytes", NumberNode(given.memory_bytes));
+  DocNode resources = MapNode();
+  for (const auto& [name, amount] : given.other) Put(resources, name, NumberNode(amount));
+  if (!given.other.empty()) Put(spec, "resources", std::move(resources));
   DocNode nics = ListNode();
   for (const auto& nic : given.nics) {
     DocNode one = MapNode();

@@ -187,7 +187,8 @@ void ReadTiming(MapReader& reader, Job& job, Problems& problems) {
 
 void ReadIdentity(MapReader& reader, Job& job, Problems& problems) {
   if (const auto* name = reader.Require("name", "`name: resnet-cifar`")) {
-    job.name = ReadMatching(*name, IsName, "the name of a job", kNameRule, problems).value_or("");
+    job.name =
+        ReadMatching(*name, IsJobName, "the name of a job", kJobNameRule, problems).value_or("");
   }
   if (const auto* queue = reader.Require("queue", "`queue: vision/detection`")) {
     job.queue = ReadMatching(*queue, IsQueuePath, "the path of a queue",

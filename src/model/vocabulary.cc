@@ -26,6 +26,10 @@ bool Matches(std::string_view text, std::size_t most, std::string_view also) {
 
 bool IsName(std::string_view text) { return Matches(text, kMaxName, "._-"); }
 
+bool IsJobName(std::string_view text) {
+  return IsName(text) && !std::all_of(text.begin(), text.end(), IsDigit);
+}
+
 bool IsQueuePath(std::string_view text) {
   if (text.size() > kMaxPath || std::count(text.begin(), text.end(), '/') >= kMaxQueueLevels) {
     return false;

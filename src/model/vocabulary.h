@@ -58,6 +58,7 @@ inline constexpr std::string_view kVirtualGpuType = "virtual";
 // Letters, digits, `.`, `_` and `-`, a letter or digit first, at most 128: jobs, roles, groups,
 // pools.
 bool IsName(std::string_view text);
+bool IsJobName(std::string_view text);  // and no number: those are the jobs' own
 // Names joined by `/`, at most 16 levels and 253 characters.
 bool IsQueuePath(std::string_view text);
 // As a name, and `/` and `:` may stand inside, at most 253: labels and topology levels.
@@ -72,5 +73,8 @@ std::string_view MeantResource(std::string_view text);
 
 inline constexpr std::string_view kNameRule =
     "letters, digits, `.`, `_` and `-`, beginning with a letter or digit, at most 128";
+inline constexpr std::string_view kJobNameRule =
+    "letters, digits, `.`, `_` and `-`, beginning with a letter or digit, not digits only, at most "
+    "128";
 
 }  // namespace muster::model

@@ -357,6 +357,7 @@ class Documented(Case):
                 self.check("listAudit", "audit?operation=" + name)
 
     def test_nothing_undocumented_answers(self):
+        self.assertEqual(self.raw("POST", "nothing", {"a": 1})[0].status, 404, "with a body as well")
         for method, path, status in (("GET", "nothing", 404), ("GET", "jobs/1/secrets", 404), ("POST", "jobs/1:explode", 404),
                                      ("DELETE", "jobs", 405), ("PUT", "nodes", 405), ("GET", "jobs?colour=red", 400),
                                      ("GET", "../metrics", 404), ("GET", "", 404)):
@@ -396,6 +397,12 @@ class Documented(Case):
             text += stream.fp.readline().decode()
         self.assertIn(f'"job": {late}', text.replace('":', '": ').replace("  ", " "))
         again.close()
+
+    def test_what_no_node_has_and_names_that_are_numbers_are_refused(self):
+        for more, path in (({"resources": {"fpga": 1}}, "resources.fpga"), ({"name": "17"}, "name")):
+            with self.assertRaises(Refused) as refusal:
+                self.daemon.call("POST", "jobs", {**job("true", queue="open"), **more})
+            self.assertEqual((refusal.exception.status, json.loads(refusal.exception.body)["path"]), (422, path))
 
     def test_a_batch_is_taken_as_a_whole(self):
         with self.assertRaises(Refused) as refusal:

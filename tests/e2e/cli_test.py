@@ -133,6 +133,8 @@ class Changing(CliCase):
         for verb in ("cancel", "suspend", "requeue", "checkpoint"):
             self.assertIn("would change", self.cli(verb, one, "--dry-run").stdout)
         self.assertIn("would change", self.cli("priority", one, "--to", "high", "--dry-run").stdout)
+        piped = subprocess.run([str(self.daemon.bin / "muster"), "suspend", "-", "--dry-run"], input=f"{one}\n", env=self.env, capture_output=True, text=True)
+        self.assertIn(f"would change: job {one}", piped.stdout + piped.stderr)
         self.assertIn("would apply", self.cli("queue", "apply", self.file("q.yaml", {"queues": [{"name": "new"}]}), "--dry-run").stdout)
         self.assertEqual(self.phase(one), "running")
         self.assertNotEqual(self.get("describe", one)["priority"], 75)

@@ -269,7 +269,7 @@ class Asking(CliCase):
         self.until(lambda: self.daemon.call("GET", f"jobs/{low}")["status"]["workers_running"] == 4)
         self.daemon.call("POST", "jobs?held=1", job("true", name="claim", gpus=2, queue="speech"))
         got = self.get("plan", "claim")
-        self.assertEqual((got["starts_now"], got["when"]), (True, "when-room-is-made"))
+        self.assertEqual((got["starts_now"], got["when"]), (False, "when-room-is-made"))
         self.assertEqual([one["name"] for one in got["displaced"]], ["low"])
         self.assertEqual(len(got["places"][0]["gpus"]), 2)
         text = self.cli("plan", "claim").stdout
