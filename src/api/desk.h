@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "api/requests.h"
+#include "api/seal.h"
 #include "api/selection.h"
 #include "control/service.h"
 #include "net/http_server.h"
@@ -83,6 +84,7 @@ class Desk {
 
   control::Service& service() { return service_; }
   const std::string& version() const { return version_; }
+  const Sealer& sealer() const { return sealer_; }
   // Null until the API is attached to it.
   net::HttpServer* server() const { return server_.load(); }
   void Attach(net::HttpServer& server) { server_ = &server; }
@@ -102,6 +104,7 @@ class Desk {
 
   control::Service& service_;
   std::string version_;
+  Sealer sealer_;
   std::atomic<net::HttpServer*> server_ = nullptr;
   std::mutex closing_;
   bool closed_ = false;     // guarded by closing_

@@ -101,6 +101,11 @@ void TokenBook::Fill(const state::State& state) {
 }
 
 void TokenBook::Follow(const state::State& state, const model::EventBody& body) {
+  if (const auto* removed = std::get_if<model::UserRemoved>(&body)) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(tokens_, [&](const auto& one) { return one.second.user == removed->name; });
+    return;
+  }
   const auto* made = std::get_if<model::TokenMade>(&body);
   const auto* revoked = std::get_if<model::TokenRevoked>(&body);
   if (made == nullptr && revoked == nullptr) return;

@@ -19,9 +19,12 @@ using state::JobRecord;
 namespace {
 
 constexpr std::int64_t kDefaultLimit = 200;
+constexpr std::string_view kSealed = "x";
 constexpr std::size_t kRowsAtOnce = 200;
-constexpr std::size_t kMostRows = 5'000;     // of history, looked at for one page
-constexpr std::size_t kMostLooked = 20'000;  // of the state: a few milliseconds
+constexpr std::size_t kMostRows = 5'000;       // of history, looked at for one page
+constexpr std::size_t kMostLooked = 20'000;    // of the state: a few milliseconds
+constexpr std::size_t kMostBytes = 4'000'000;  // of a page, about
+constexpr std::size_t kBytesEach = 1'000;      // of a job without its labels
 
 struct JobQuery {
   Call call;
@@ -38,7 +41,7 @@ struct JobQuery {
   }
 };
 
-Result<JobQuery> ParseQuery(const Call& call) {
+Result<JobQuery> ParseQuery(const Call& call, const Sealer& sealer) {
   JobQuery query{call, {}, ParseOrder(call.Text("sort")), {}, call.Text("queue"), {}, false};
   query.below = query.queue + "/";
   query.all = call.Flag("all");
@@ -51,7 +54,11 @@ Result<JobQuery> ParseQuery(const Call& call) {
     }
   }
   if (auto few = CheckFields(call.Text("fields")); !few) return tl::unexpected(few.error());
-  auto after = ParseCursor(call.Text("cursor"), query.order);
+  auto cursor = call.Text("cursor");
+  if (cursor.starts_with(kSealed)) {
+    cursor = sealer.Open(cursor.substr(kSealed.size())).value_or("sealed by another");
+  }
+  auto after = ParseCursor(cursor, query.order);
   if (!after) return tl::unexpected(after.error());
   query.after = std::move(*after);
   if (query.all && (query.order.by != state::SortBy::kNumber || !query.order.descending)) {
@@ -72,10 +79,14 @@ template <typename Wanted>
 Found FromState(const state::State& state, const JobQuery& query, std::size_t most,
                 const Wanted& wanted) {
   Found found;
-  std::size_t looked = 0;
+  std::size_t looked = 0, bytes = 0;
   const auto look = [&](const JobRecord& job) {
-    if (wanted(job)) found.jobs.push_back(&job);
-    if (++looked == kMostLooked) found.last = &job;
+    if (wanted(job)) {
+      found.jobs.push_back(&job);
+      bytes += kBytesEach;
+      for (const auto& [key, value] : job.spec->labels) bytes += key.size() + value.size();
+    }
+    if (++looked == kMostLooked || bytes >= kMostBytes) found.last = &job;
     return found.last == nullptr && found.jobs.size() < most;
   };
   const auto& jobs = state.jobs();
@@ -150,14 +161,21 @@ struct JobPage {
   std::string next;
 };
 
-Result<JobPage> PageOf(Controller& control, const Access& access, const JobQuery& query) {
+Result<JobPage> PageOf(Controller& control, const Access& access, const JobQuery& query,
+                       const Sealer& sealer) {
   const auto limit = static_cast<std::size_t>(query.call.Number("limit", kDefaultLimit));
   const auto wanted = [&](const JobRecord& job) { return query.Wants(access, job); };
   auto found = FromState(control.state(), query, limit + 1, [&](const JobRecord& job) {
     return (query.all || !job.ending) && wanted(job);
   });
   JobPage page{std::move(found.jobs), {}, {}};
-  if (found.last != nullptr) page.next = CursorOf(query.order, *found.last);
+  if (found.last != nullptr) {
+    page.next = CursorOf(query.order, *found.last);
+    // Where the page ends is not the caller's to know when it stands at what it may not see.
+    if (!access.Sees(found.last->user, found.last->spec->queue)) {
+      page.next = std::string(kSealed) + sealer.Seal(page.next);
+    }
+  }
   if (query.all) {
     auto old = FromHistory(control, access, query, limit + 1, wanted);
     if (!old) return tl::unexpected(old.error());
@@ -183,25 +201,26 @@ Result<JobPage> PageOf(Controller& control, const Access& access, const JobQuery
 }  // namespace
 
 void ListJobs(Desk& desk, const Call& call) {
-  auto query = ParseQuery(call);
+  auto query = ParseQuery(call, desk.sealer());
   if (!query) return ReplyError(*call.exchange, query.error());
-  desk.Read(
-      call,
-      [query = std::move(*query)](Controller& control, const Access& access) -> Result<Answer> {
-        const auto page = PageOf(control, access, query);
-        if (!page) return tl::unexpected(page.error());
-        const auto fields = query.call.Text("fields");
-        DocNode list = ListNode();
-        for (const auto* job : page->jobs) {
-          auto view = control::JobView(control, access, *job, false);
-          list.children.push_back(fields.empty() ? std::move(view) : Pick(view, fields));
-        }
-        DocNode node = MapNode();
-        Put(node, "jobs", std::move(list));
-        if (!page->next.empty()) Put(node, "next", TextNode(page->next));
-        Put(node, "revision", NumberNode(static_cast<std::int64_t>(control.state().revision())));
-        return node;
-      });
+  desk.Read(call,
+            [&desk, query = std::move(*query)](Controller& control,
+                                               const Access& access) -> Result<Answer> {
+              const auto page = PageOf(control, access, query, desk.sealer());
+              if (!page) return tl::unexpected(page.error());
+              const auto fields = query.call.Text("fields");
+              DocNode list = ListNode();
+              for (const auto* job : page->jobs) {
+                auto view = control::JobView(control, access, *job, false);
+                list.children.push_back(fields.empty() ? std::move(view) : Pick(view, fields));
+              }
+              DocNode node = MapNode();
+              Put(node, "jobs", std::move(list));
+              if (!page->next.empty()) Put(node, "next", TextNode(page->next));
+              Put(node, "revision",
+                  NumberNode(static_cast<std::int64_t>(control.state().revision())));
+              return node;
+            });
 }
 
 }  // namespace muster::api

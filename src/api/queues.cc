@@ -38,14 +38,11 @@ std::string FileOf(const model::Queue& queue) {
 
 // A role in the file is a right that is given away: only who has it may give it.
 Result<void> MayApply(Controller& control, const Access& access, const model::Queue& queue) {
-  const auto& known = control.state().queues();
-  const bool is_new = std::none_of(known.begin(), known.end(),
-                                   [&](const auto& one) { return one.name == queue.name; });
   // Quota and limit of a queue are the business of the one above it.
   if (access.IsAdmin()) return {};
   if (queue.parent.empty()) {
     return Fail(ErrorCode::kDenied, "queue " + queue.name + " is at the top of the tree",
-                is_new ? "only an admin makes one" : "only an admin changes it");
+                "only an admin makes or changes one of those");
   }
   return access.MayAdminister(queue.parent);
 }

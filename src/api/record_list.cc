@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::size_t kLeastAtOnce = 50;
 constexpr std::size_t kMostAtOnce = 1'000;
-constexpr std::size_t kMostRows = 10'000;  // looked at for one page
+constexpr std::size_t kMostRows = 10'000;      // looked at for one page
+constexpr std::size_t kMostBytes = 4'000'000;  // of the records on one page, about
 
 class Reading {
  public:
@@ -53,10 +54,11 @@ class Reading {
     if (!body) return tl::unexpected(body.error());
     auto item = of_.view(record, *body);
     if (!item || !selection_.Holds(*item)) return true;
-    if (items_.size() == selection_.limit()) {
+    if (items_.size() == selection_.limit() || bytes_ > kMostBytes) {
       next_ = last_;
       return false;
     }
+    bytes_ += record.body.size();
     items_.push_back(selection_.Shown(std::move(*item)));
     last_ = record.revision;
     return true;
@@ -67,6 +69,7 @@ class Reading {
   RecordsOf of_;
   std::vector<DocNode> items_;
   std::uint64_t last_ = 0, next_ = 0;
+  std::size_t bytes_ = 0;
 };
 
 }  // namespace

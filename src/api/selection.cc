@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -46,7 +47,7 @@ std::optional<double> NumberOf(std::string_view text) {
   double number = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (fault != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
+  return std::isfinite(number) ? std::optional(number) : std::nullopt;
 }
 
 // What is not there comes first.

@@ -13,6 +13,7 @@ using model::Follows;
 namespace {
 
 constexpr std::size_t kMostSpecBytes = std::size_t{128} << 10;
+constexpr std::size_t kMostLabelBytes = std::size_t{8} << 10;
 constexpr std::size_t kMostArrayBytes = std::size_t{64} << 20;
 constexpr std::size_t kMostFollowed = 100;
 constexpr std::size_t kFaultsTold = 100;
@@ -81,6 +82,13 @@ Result<void> CheckSize(const model::Job& spec) {
   const auto command_bytes = bytes;
   for (const auto* texts : {&spec.env, &spec.labels}) {
     for (const auto& [key, value] : *texts) bytes += key.size() + value.size();
+  }
+  std::size_t label_bytes = 0;
+  for (const auto& [key, value] : spec.labels) label_bytes += key.size() + value.size();
+  if (label_bytes > kMostLabelBytes) {
+    return Wrong("labels",
+                 fmt::format("labels have {} bytes, at most {}", label_bytes, kMostLabelBytes),
+                 "they are shown in every list; long texts are for `env` or a file");
   }
   const auto tasks =
       spec.array ? static_cast<std::size_t>(spec.array->last - spec.array->first + 1) : 1;

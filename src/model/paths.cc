@@ -2,9 +2,14 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 
 namespace muster::model {
 namespace {
+
+// Longer ones are cut: a file may have keys of any length, and a mistake in each of its lines.
+constexpr std::size_t kLongestKey = 128;
+constexpr std::size_t kLongestPath = 512;
 
 struct Places {
   std::string key;  // of the innermost value that stands, or whose key stands, at the place
@@ -25,7 +30,7 @@ class Walk {
       const auto& child = node.children[i];
       if (node.kind == DocKind::kMap) {
         if (!path_.empty()) path_ += '.';
-        path_ += child.key;
+        path_ += std::string_view(child.key).substr(0, kLongestKey);
         Note(child.key_mark);
       } else {
         path_ += '[' + std::to_string(i) + ']';
@@ -46,9 +51,10 @@ class Walk {
   void Note(Mark mark) {
     const auto place = places_.find(mark);
     if (place == places_.end()) return;
-    if (!place->second.found) place->second.map = path_;
+    const auto path = path_.substr(0, kLongestPath);
+    if (!place->second.found) place->second.map = path;
     place->second.found = true;
-    place->second.key = path_;
+    place->second.key = path;
   }
 
   std::map<Mark, Places> places_;

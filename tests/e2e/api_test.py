@@ -495,6 +495,29 @@ class Many(Case):
         self.assertEqual(shown.stdout.split(), [str(rare)], shown.stderr)
         self.daemon.call("POST", f"jobs/{many}:cancel")
 
+    def test_where_a_page_ends_tells_nothing_of_jobs_that_may_not_be_seen(self):
+        self.folder.chmod(0o711)
+        self.daemon.call("POST", "nodes/" + self.daemon.call("GET", "nodes")["nodes"][0]["name"] + ":cordon")
+        self.daemon.call("POST", "queues", {"queues": [{"name": "secret", "members": {"user:mail": "user"}}]})
+        many = self.daemon.submit(job("true", name="zeta", queue="secret", array="1-25000"))
+        ask = ("import http.client, socket, sys\n"
+               "link = http.client.HTTPConnection('x')\n"
+               "link.sock = socket.socket(socket.AF_UNIX)\n"
+               "link.sock.connect(sys.argv[1])\n"
+               "link.request('GET', sys.argv[2])\n"
+               "print(link.getresponse().read().decode())")
+        for sort in ("name", "-queue", "user"):
+            cursor = ""
+            for page in range(2):
+                got = subprocess.run(["/usr/bin/python3", "-c", ask, str(self.daemon.socket), f"/api/v1/jobs?sort={sort}{cursor}"],
+                                     user="games", capture_output=True, text=True, check=True, cwd="/")
+                shown = json.loads(got.stdout)
+                self.assertEqual(shown["jobs"], [])
+                self.assertEqual("next" in shown, page == 0)
+                self.assertNotRegex(got.stdout, "zeta|secret|root")
+                cursor = "&cursor=" + shown.get("next", "")
+        self.daemon.call("POST", f"jobs/{many}:cancel")
+
 
 class Rights(Documented):
     """Callers are made by tokens, for accounts that every Debian has; the daemon listens on a loopback port as well."""
