@@ -37,7 +37,7 @@ std::string FileOf(const model::Queue& queue) {
 }
 
 // A role in the file is a right that is given away: only who has it may give it.
-Result<void> MayApply(Controller& control, const Access& access, const model::Queue& queue) {
+Result<void> MayApply(const Access& access, const model::Queue& queue) {
   // Quota and limit of a queue are the business of the one above it.
   if (access.IsAdmin()) return {};
   if (queue.parent.empty()) {
@@ -122,7 +122,7 @@ void ApplyQueues(Desk& desk, const Call& call) {
         DocNode list = ListNode();
         std::vector<Trace> traces;  // one each, for the admins of each
         for (const auto& queue : queues) {
-          if (auto may = MayApply(control, access, queue); !may) {
+          if (auto may = MayApply(access, queue); !may) {
             return tl::unexpected(may.error());
           }
           list.children.push_back(TextNode(queue.name));
@@ -155,7 +155,7 @@ void PutQueue(Desk& desk, const Call& call) {
       call, 200,
       [call, queue = std::move(*decoded)](Controller& control,
                                           const Access& access) -> Result<Changed> {
-        if (auto may = MayApply(control, access, queue); !may) return tl::unexpected(may.error());
+        if (auto may = MayApply(access, queue); !may) return tl::unexpected(may.error());
         const auto known = QueueNamed(control, access, queue.name);
         if (auto same = CheckMatch(call, known ? TagOfQueue(**known) : ""); !same) {
           return tl::unexpected(same.error());
@@ -183,7 +183,7 @@ void DeleteQueue(Desk& desk, const Call& call) {
     const auto& name = call.Path("queue");
     auto queue = QueueNamed(control, access, name);
     if (!queue) return tl::unexpected(queue.error());
-    if (auto may = MayApply(control, access, **queue); !may) return tl::unexpected(may.error());
+    if (auto may = MayApply(access, **queue); !may) return tl::unexpected(may.error());
     if (auto same = CheckMatch(call, TagOfQueue(**queue)); !same) {
       return tl::unexpected(same.error());
     }
