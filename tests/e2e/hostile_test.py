@@ -128,6 +128,14 @@ class Bodies(Hostile):
         except (ConnectionResetError, ssl.SSLError, TimeoutError) as error:
             return str(error)
 
+    def test_a_long_key_over_many_mistakes_makes_no_long_answer(self):
+        wrong = ", ".join(f"u{i}: 1" for i in range(99))
+        body = f'- &a {{name: a, command: [x], {wrong}}}\n- ? "{"k" * 200_000}"\n  : *a\n'
+        status, _, data = self.tls("POST", "jobs?dry_run=1", self.tokens["ana"], body, {"Content-Type": "application/yaml"})
+        self.assertEqual(status, 422, data[:300])
+        self.assertLess(len(data), 200_000)
+        self.calm()
+
     def test_a_hundred_megabytes_are_refused_before_they_are_read(self):
         for path in ("jobs", "queues", "plan", "tokens", "users/x", "jobs/1:cancel", "nothing"):
             method = "PUT" if path == "users/x" else "POST"
