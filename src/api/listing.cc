@@ -48,6 +48,7 @@ std::string_view TextOf(const std::string& key, const JobRecord& job, std::strin
 std::vector<std::string_view> ValuesOf(std::string_view key) {
   if (key == "phase") {
     std::vector<std::string_view> phases;
+    phases.reserve(state::kPhases.size());
     for (const auto phase : state::kPhases) phases.push_back(state::Name(phase));
     return phases;
   }
