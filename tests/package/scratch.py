@@ -32,7 +32,7 @@ def base_root(cache):
     part = cache / "bookworm.part"
     shutil.rmtree(part, ignore_errors=True)
     cache.mkdir(parents=True, exist_ok=True)
-    made = subprocess.run(["debootstrap", "--variant=minbase", "--include=systemd,systemd-sysv", "bookworm", part, mirror()],
+    made = subprocess.run(["debootstrap", "--variant=minbase", "--include=procps,systemd,systemd-sysv", "bookworm", part, mirror()],
                           capture_output=True, text=True)
     if made.returncode != 0:
         raise OSError(f"debootstrap failed: {made.stdout[-300:]}")
