@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 namespace muster::api {
 namespace {
 
@@ -23,8 +26,8 @@ TEST(Sealer, WhatWasChangedOrMadeUpIsRefused) {
     changed[i] = changed[i] == '0' ? '1' : '0';
     EXPECT_EQ(sealer.Open(changed), std::nullopt) << i;
   }
-  for (const std::string wrong :
-       {"", "00", "zz", sealed.substr(2).c_str(), (sealed + "0").c_str()}) {
+  for (const auto& wrong :
+       std::vector<std::string>{"", "00", "zz", sealed.substr(2), sealed + "0"}) {
     EXPECT_EQ(sealer.Open(wrong), std::nullopt) << wrong;
   }
 }
