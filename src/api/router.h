@@ -85,6 +85,6 @@ class Router {
 };
 
 // The document, as it is in the tree.
-std::string_view OpenApiText();
+std::string OpenApiText();
 
 }  // namespace muster::api
