@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "api/listing.h"
+#include "base/hex.h"
 #include "model/document_writer.h"
 #include "model/fields.h"
 
@@ -59,29 +60,6 @@ int Compare(Key::Kind kind, std::string_view a, std::string_view b) {
 }
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-// As text that can stand in an address as it is.
-std::string ToHex(std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string out;
-  for (const char c : text) {
-    out += kDigits[static_cast<unsigned char>(c) >> 4];
-    out += kDigits[static_cast<unsigned char>(c) & 15];
-  }
-  return out;
-}
-
-std::optional<std::string> FromHex(std::string_view hex) {
-  std::string out;
-  if (hex.size() % 2 != 0) return std::nullopt;
-  for (; !hex.empty(); hex.remove_prefix(2)) {
-    unsigned value = 0;
-    const auto [end, fault] = std::from_chars(hex.data(), hex.data() + 2, value, 16);
-    if (fault != std::errc() || end != hex.data() + 2) return std::nullopt;
-    out += static_cast<char>(value);
-  }
-  return out;
-}
 
 }  // namespace
 

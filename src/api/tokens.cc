@@ -9,6 +9,7 @@
 #include <span>
 
 #include "base/check.h"
+#include "base/hex.h"
 
 namespace muster::api {
 namespace {
@@ -18,12 +19,7 @@ constexpr std::size_t kIdBytes = 6;
 constexpr std::size_t kSecretBytes = 32;
 
 std::string Hex(std::span<const unsigned char> bytes) {
-  std::string text;
-  for (const unsigned char byte : bytes) {
-    text += kHex[byte >> 4];
-    text += kHex[byte & 15];
-  }
-  return text;
+  return ToHex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 template <std::size_t Size>
