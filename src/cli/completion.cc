@@ -8,6 +8,7 @@
 #include "cli/job_verbs.h"
 #include "cli/verbs.h"
 #include "model/vocabulary.h"
+#include "state/records.h"
 
 namespace muster::cli {
 namespace {
@@ -170,7 +171,12 @@ Words FixedValuesOf(const CLI::App* verb, const std::string& name) {
   if (name == "--priority" || name == "--to") return AllOf(model::kPriorityNames);
   if (name == "--framework") return AllOf(model::kFrameworkNames);
   if (name == "--shape") return {"fill", "gang", "reclaim", "verdict", "huge", "growth"};
-  if (name == "--phase") return AllOf(kPhases);
+  if (name == "--phase") {
+    Words phases;
+    phases.reserve(state::kPhases.size());
+    for (const auto phase : state::kPhases) phases.emplace_back(state::Name(phase));
+    return phases;
+  }
   if (name == "--role") {
     if (verb->get_name() == "create") return {"viewer", "user"};
     return {"none", "viewer", "user", "admin"};

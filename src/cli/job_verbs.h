@@ -6,11 +6,9 @@
 // said on standard error. Ctrl-C leaves the job alone.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <iosfwd>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cli/run_spec.h"
@@ -28,10 +26,6 @@ int Submit(Session& session, const SubmitOptions& options);
 Result<std::string> ReadJob(const std::string& file);
 
 int Run(Session& session, const RunOptions& options);
-
-inline constexpr std::array<std::string_view, 10> kPhases = {
-    "waiting", "held",      "starting",  "running", "stopping",
-    "paused",  "suspended", "succeeded", "failed",  "cancelled"};
 
 // The names; `-` stands for those on standard input.
 std::vector<std::string> WithInput(const std::vector<std::string>& names);
