@@ -15,7 +15,10 @@ endif()
 
 find_program(MUSTER_CCACHE ccache)
 if(MUSTER_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${MUSTER_CCACHE}")
+  # Paths relative to the tree: every clone, and every build folder in it, shares one cache.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    ${CMAKE_COMMAND} -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1
+    "${MUSTER_CCACHE}")
 endif()
 
 check_linker_flag(CXX -fuse-ld=mold MUSTER_HAS_MOLD)

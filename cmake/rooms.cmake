@@ -55,10 +55,8 @@ function(muster_test)
   endif()
   add_executable(${test_NAME} ${test_SOURCES})
   list(TRANSFORM test_ROOMS PREPEND muster_)
-  target_link_libraries(${test_NAME} PRIVATE ${test_ROOMS} ${test_DEPS} GTest::gmock_main
-    muster_warnings)
-  # Where the tests find the files of the tree: scenario folders, examples, golden files.
-  target_compile_definitions(${test_NAME} PRIVATE MUSTER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${test_NAME} PRIVATE ${test_ROOMS} ${test_DEPS} muster_tree
+    GTest::gmock_main muster_warnings)
   gtest_discover_tests(${test_NAME} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${test_NAME}."
     PROPERTIES TIMEOUT ${test_TIMEOUT} LABELS "${test_LABELS}")
 endfunction()

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/tree.h"
+
 namespace muster::cli {
 namespace {
 
@@ -27,7 +29,7 @@ Outcome Validate(const std::vector<std::string>& files, const std::string& input
 
 TEST(Validate, EveryExampleIsValidWithoutAWarning) {
   std::vector<std::string> files;
-  const auto root = std::filesystem::path(MUSTER_SOURCE_DIR) / "examples";
+  const auto root = std::filesystem::path(SourceTree()) / "examples";
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
     const auto extension = entry.path().extension();
     if (extension == ".yaml" || extension == ".json") files.push_back(entry.path());
@@ -106,7 +108,7 @@ TEST(Validate, AMissingFileIsTheStatusAndTheOthersAreStillChecked) {
   EXPECT_NE(outcome.out.find("-: valid (queues)"), std::string::npos);
 }
 
-TEST(Validate, ADirectoryCannotBeRead) { EXPECT_EQ(Validate({MUSTER_SOURCE_DIR}).status, 5); }
+TEST(Validate, ADirectoryCannotBeRead) { EXPECT_EQ(Validate({SourceTree()}).status, 5); }
 
 }  // namespace
 }  // namespace muster::cli

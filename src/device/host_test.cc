@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
+#include "base/tree.h"
 
 namespace muster::device {
 namespace {
@@ -13,7 +14,7 @@ using testing::ElementsAre;
 // Two sockets of two cores with two threads each; the kernel calls their NUMA nodes 0 and 2, and 1
 // has memory only. Socket 0 has two GPUs and a card at one PCIe switch, socket 1 a GPU and a card.
 HostOptions TwoSockets() {
-  auto xml = ReadFile(MUSTER_SOURCE_DIR "/src/device/testdata/two_sockets.xml");
+  auto xml = ReadFile(SourceTree() + "/src/device/testdata/two_sockets.xml");
   EXPECT_TRUE(xml.has_value());
   return {.hwloc_xml = xml.value_or(""), .affinity = {}};
 }

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/files.h"
+#include "base/tree.h"
 #include "model/vocabulary.h"
 
 namespace muster::device {
@@ -25,7 +26,7 @@ DiscoverOptions TwoSockets() {
   DiscoverOptions options;
   options.name = "n1";
   options.pool = "local";
-  auto xml = ReadFile(MUSTER_SOURCE_DIR "/src/device/testdata/two_sockets.xml");
+  auto xml = ReadFile(SourceTree() + "/src/device/testdata/two_sockets.xml");
   EXPECT_TRUE(xml.has_value());
   options.host.hwloc_xml = xml.value_or("");
   options.cgroup.membership = "/no/such/file";

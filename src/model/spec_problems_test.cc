@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/tree.h"
 #include "model/spec_codec.h"
 
 namespace muster::model {
@@ -18,7 +19,7 @@ struct BadFile {
 };
 
 std::vector<BadFile> ReadBadFiles() {
-  std::ifstream in(std::string(MUSTER_SOURCE_DIR) + "/tests/specs/bad_files.txt");
+  std::ifstream in(SourceTree() + "/tests/specs/bad_files.txt");
   std::vector<BadFile> files;
   for (std::string line; std::getline(in, line);) {
     if (line.starts_with("## ")) {

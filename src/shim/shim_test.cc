@@ -10,6 +10,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/tree.h"
 #include "shim/shim_fixture.h"
 
 namespace muster::shim {
@@ -318,7 +319,7 @@ TEST_F(ShimTest, WhatTheDaemonShowsIsInTheLogOfTheWorker) {
 }
 
 TEST_F(ShimTest, TheExampleOfTheManualSpeaksTheContract) {
-  const auto page = ReadFile(std::string(MUSTER_SOURCE_DIR) + "/docs/contract.md").value_or("");
+  const auto page = ReadFile(SourceTree() + "/docs/contract.md").value_or("");
   const auto begin = page.find("```python\n");
   ASSERT_NE(begin, std::string::npos);
   const auto code = page.substr(begin + 10, page.find("```", begin + 10) - begin - 10);

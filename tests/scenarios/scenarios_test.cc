@@ -7,13 +7,14 @@
 #include <iterator>
 #include <map>
 
+#include "base/tree.h"
 #include "sim/case_rules.h"
 #include "sim/case_run.h"
 
 namespace muster::sim {
 namespace {
 
-const std::filesystem::path kTree = MUSTER_SOURCE_DIR;
+const std::filesystem::path kTree = SourceTree();
 
 std::vector<std::string> CaseFiles() {
   std::vector<std::string> out;

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/tree.h"
 #include "pools/frameworks/setup.h"
 
 namespace muster::pools::testing {
@@ -175,9 +176,7 @@ inline Ended Run(const std::vector<std::string>& command,
   return Child(command, env, folder).Wait();
 }
 
-inline std::string Example(const std::string& name) {
-  return std::string(MUSTER_SOURCE_DIR) + "/examples/" + name;
-}
+inline std::string Example(const std::string& name) { return SourceTree() + "/examples/" + name; }
 
 // A job of one role `worker`, of so many workers at least and at most.
 inline model::Job JobOf(model::Framework framework, int minimum, int maximum,
