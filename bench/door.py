@@ -24,7 +24,7 @@ FIGURES = {
     "submit": ["door.submit_per_s"],
     "batch": ["door.batch_10k_s"],
     "stored": ["door.list_p99_ms", "door.ps_p50_ms", "door.why_p50_ms", "door.rss_mb_100k"],
-    "watchers": ["door.watchers_1000_s", "door.watchers_turn_ratio"],
+    "watchers": ["door.watchers_1000_s", "door.watchers_turn_ratio", "door.watchers_cycle_ratio", "door.watchers_noise_ratio"],
 }
 LAB = ("pools:\n  - {name: lab, driver: simulated, nodes: [{count: 64, gpus: 8, type: H100, "
        "gpu_memory: 80Gi, cpus: 96, memory: 1Ti}]}\n")
@@ -159,12 +159,30 @@ def turn_ms(daemon, link, count=200):
     return samples
 
 
+def cycles(daemon):
+    """Seconds that the engine has taken to decide, and how often it did."""
+    link = daemon.connect()
+    link.request("GET", "/metrics")
+    values = dict(line.rsplit(" ", 1) for line in link.getresponse().read().decode().splitlines() if not line.startswith("#"))
+    link.close()
+    return (float(values["muster_scheduler_cycle_seconds_sum"]), float(values["muster_scheduler_cycle_seconds_count"]))
+
+
+def load(daemon, link):
+    """Submissions one after the other: what each took its client, and a cycle the engine on average."""
+    sum_before, count_before = cycles(daemon)
+    turns = turn_ms(daemon, link)
+    sum_after, count_after = cycles(daemon)
+    return turns, (sum_after - sum_before) / (count_after - count_before)
+
+
 def watchers(report, folder):
-    """An event reaches 1,000 streams: from the submission's request to the last of them; and what they cost a submission."""
+    """An event reaches 1,000 streams: from the submission's request to the last of them; and what they cost everybody else."""
     daemon = open_lab(folder, "watchers")
     try:
         link = daemon.connect()
-        alone = turn_ms(daemon, link)
+        turn_ms(daemon, link)  # fills the lab: from here on every job waits
+        before, cycle_before = load(daemon, link)
         links = watch_all(daemon, 1000)
         samples = []
         for number in range(10):
@@ -185,10 +203,16 @@ def watchers(report, folder):
             poll.close()
             time.sleep(0.2)
         report("door.watchers_1000_s", max(samples), "s", samples, machine())
-        beside = turn_ms(daemon, link, 50)
-        report("door.watchers_turn_ratio", statistics.median(beside) / statistics.median(alone), "ratio", beside, machine())
+        beside, cycle_beside = load(daemon, link)
         for connection, _ in links:
             connection.close()
+        time.sleep(1)
+        after, cycle_after = load(daemon, link)
+        # Against the mean of before and after: every job that waits makes the next turn a little longer.
+        alone = (statistics.median(before) + statistics.median(after)) / 2
+        report("door.watchers_turn_ratio", statistics.median(beside) / alone, "ratio", beside, machine())
+        report("door.watchers_cycle_ratio", 2 * cycle_beside / (cycle_before + cycle_after), "ratio", [cycle_beside], machine())
+        report("door.watchers_noise_ratio", statistics.median(after) / statistics.median(before), "ratio", before + after, machine())
     finally:
         daemon.kill()
 

@@ -1,6 +1,7 @@
 #include "api/watch.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "api/record_list.h"
 #include "control/views.h"
@@ -15,7 +16,7 @@ constexpr std::size_t kReplayed = 100'000;                 // events that a stre
 constexpr std::size_t kPiece = 1'000;                      // of them in one go
 constexpr std::size_t kAheadBytes = std::size_t{1} << 20;  // unread, then it waits
 constexpr int kAheadMs = 20;
-constexpr std::size_t kMostBehindBytes = std::size_t{1} << 20;  // then it is cut off
+constexpr int kPaceMs = 25;
 
 bool ChangesRights(const model::EventBody& body) {
   return std::holds_alternative<model::QueuesApplied>(body) ||
@@ -191,7 +192,8 @@ void Watch::Join(const Replay& replay, const Access& access) {
     group.access = std::make_unique<Access>(access);
     group.access_at = rights_at_;
   }
-  group.watchers.push_back({replay.call.exchange, replay.kinds});
+  Send();  // what waits is older than where this one begins
+  group.streams[replay.kinds].watchers.push_back(replay.call.exchange);
   ++watchers_;
   desk_.Keep(replay.call, replay.call.exchange, [](Controller&, const Access&) { return true; });
   if (!std::exchange(ticking_, true)) {
@@ -202,20 +204,21 @@ void Watch::Join(const Replay& replay, const Access& access) {
 // A comment now and then, so that both ends notice when the other has gone.
 void Watch::KeepAlive() {
   desk_.service().Read([this](Controller&) {
-    std::vector<std::shared_ptr<net::Exchange>> to;
-    std::size_t count = 0;
+    const auto comment = std::make_shared<const std::string>(": still here\n\n");
+    std::vector<Delivery> deliveries;
     for (auto& [key, group] : groups_) {
-      std::erase_if(group.watchers, [](const auto& one) { return one.exchange->over(); });
-      for (const auto& one : group.watchers) to.push_back(one.exchange);
-      count += group.watchers.size();
+      for (auto& [kinds, stream] : group.streams) {
+        std::erase_if(stream.watchers, [](const auto& one) { return one->over(); });
+        for (const auto& one : stream.watchers) deliveries.push_back({one, comment});
+      }
+      std::erase_if(group.streams, [](const auto& entry) { return entry.second.watchers.empty(); });
     }
-    std::erase_if(groups_, [](const auto& entry) { return entry.second.watchers.empty(); });
+    std::erase_if(groups_, [](const auto& entry) { return entry.second.streams.empty(); });
+    const auto count = deliveries.size();
     watchers_ = count;
     ticking_ = count > 0;
     if (!ticking_) return;
-    desk_.server()->Post([to = std::move(to)] {
-      for (const auto& exchange : to) exchange->Write(": still here\n\n");
-    });
+    fan_out_->Send(*desk_.server(), std::move(deliveries));
     desk_.server()->After(kKeepAliveMs, [this] { KeepAlive(); });
   });
 }
@@ -225,46 +228,49 @@ void Watch::Written(const Controller& control, std::span<const Event> events) {
     if (ChangesRights(event.body)) rights_at_ = event.record->revision;
   }
   if (watchers_ == 0) return;
-  struct Delivery {
-    std::shared_ptr<net::Exchange> exchange;
-    std::shared_ptr<const std::string> text;
+  std::vector<std::string> frames(events.size());
+  const auto frame = [&](std::size_t i) -> const std::string& {
+    const auto& [record, body] = events[i];
+    if (frames[i].empty()) {
+      frames[i] = Frame(record->revision, model::KindOf(body),
+                        model::WriteJson(control::RecordView(*record, body)));
+    }
+    return frames[i];
   };
-  std::vector<std::string> frames;
-  for (const auto& [record, body] : events) {
-    frames.push_back(Frame(record->revision, model::KindOf(body),
-                           model::WriteJson(control::RecordView(*record, body))));
-  }
-  std::vector<Delivery> deliveries;
   for (auto& [key, group] : groups_) {
     if (group.access_at != rights_at_) {
       group.access = std::make_unique<Access>(control.state(), control.members(), group.caller);
       group.access_at = rights_at_;
     }
-    std::vector<std::size_t> seen;
     for (std::size_t i = 0; i < events.size(); ++i) {
-      if (MaySee(control.state(), *group.access, *events[i].record, events[i].body)) {
-        seen.push_back(i);
+      const auto& [record, body] = events[i];
+      if (!MaySee(control.state(), *group.access, *record, body)) continue;
+      for (auto& [kinds, stream] : group.streams) {
+        if (Wanted(kinds, model::KindOf(body))) stream.waiting += frame(i);
       }
     }
-    std::map<std::string, std::shared_ptr<const std::string>> by_kinds;
-    for (const auto& one : group.watchers) {
-      auto& text = by_kinds[one.kinds];
-      if (text == nullptr) {
-        std::string joined;
-        for (const auto i : seen) {
-          if (Wanted(one.kinds, model::KindOf(events[i].body))) joined += frames[i];
-        }
-        text = std::make_shared<const std::string>(std::move(joined));
-      }
-      if (!text->empty()) deliveries.push_back({one.exchange, text});
+  }
+  if (!pacing_) Send();
+}
+
+// Hands over what waits, and lets what comes meanwhile wait for the next pace.
+void Watch::Send() {
+  std::vector<Delivery> deliveries;
+  for (auto& [key, group] : groups_) {
+    for (auto& [kinds, stream] : group.streams) {
+      if (stream.waiting.empty()) continue;
+      const auto text = std::make_shared<const std::string>(std::exchange(stream.waiting, {}));
+      for (const auto& one : stream.watchers) deliveries.push_back({one, text});
     }
   }
   if (deliveries.empty()) return;
-  desk_.server()->Post([deliveries = std::move(deliveries)] {
-    for (const auto& [exchange, text] : deliveries) {
-      // One that does not read would miss something: it is cut off and begins anew where it was.
-      if (exchange->Queued() > kMostBehindBytes || !exchange->Write(*text)) exchange->Abort();
-    }
+  fan_out_->Send(*desk_.server(), std::move(deliveries));
+  if (std::exchange(pacing_, true)) return;
+  desk_.server()->After(kPaceMs, [this] {
+    desk_.service().Read([this](Controller&) {
+      pacing_ = false;
+      Send();
+    });
   });
 }
 

@@ -2,10 +2,11 @@
 //
 // What was committed is handed over by the controller's thread once, with what it takes to decide
 // who may see it; each event is written as JSON once, however many watch. Watchers of one caller
-// share the decision. The bytes are sent on the server's thread, so a thousand watchers cost the
-// scheduler nothing but one hand-over. A watcher begins where it says, with what the store has, and
-// goes on without a gap; one that does not read is cut off and comes back with Last-Event-ID. What
-// it missed is read in small pieces, so that the scheduler never waits for it.
+// share the decision. The first event is sent at once; those that follow within kPaceMs are sent
+// together, so a thousand watchers cost the scheduler one hand-over and each of them one write a
+// pace, however much happens. A watcher begins where it says, with what the store has, and goes on
+// without a gap; one that does not read is cut off and comes back with Last-Event-ID. What it
+// missed is read in small pieces, so that the scheduler never waits for it.
 #pragma once
 
 #include <atomic>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "api/desk.h"
+#include "api/fan_out.h"
 #include "model/event.h"
 
 namespace muster::api {
@@ -39,29 +41,32 @@ class Watch {
   std::size_t watchers() const { return watchers_; }
 
  private:
-  struct Watcher {
-    std::shared_ptr<net::Exchange> exchange;
-    std::string kinds;  // ",a,b,"; empty: all
+  struct Stream {  // of one caller, for one choice of kinds
+    std::vector<std::shared_ptr<net::Exchange>> watchers;
+    std::string waiting;  // frames that are sent at the next pace
   };
   struct Group {  // of one caller
     control::Caller caller;
     std::unique_ptr<Access> access;
-    std::uint64_t access_at = 0;  // revision of the rights that it was made from
-    std::vector<Watcher> watchers;
+    std::uint64_t access_at = 0;            // revision of the rights that it was made from
+    std::map<std::string, Stream> streams;  // by kinds: ",a,b,"; empty: all
   };
 
   struct Replay;
   void Catch(const std::shared_ptr<Replay>& replay, Controller& control);
   void GoOn(const std::shared_ptr<Replay>& replay);
   void Join(const Replay& replay, const Access& access);
+  void Send();
   void KeepAlive();
 
   Desk& desk_;
+  std::shared_ptr<FanOut> fan_out_ = std::make_shared<FanOut>();
   // All on the controller's thread.
   std::map<std::string, Group> groups_;
   std::atomic<std::size_t> watchers_ = 0;  // read by others
   std::uint64_t rights_at_ = 0;            // the last event that may have changed who may see what
   bool ticking_ = false;
+  bool pacing_ = false;  // something was sent less than kPaceMs ago
 };
 
 }  // namespace muster::api

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -398,6 +399,28 @@ class Documented(Case):
         self.assertIn(f'"job": {late}', text.replace('":', '": ').replace("  ", " "))
         again.close()
 
+    def test_watchers_that_join_while_much_happens_see_every_event_once(self):
+        self.daemon.call("POST", "nodes/" + self.daemon.call("GET", "nodes")["nodes"][0]["name"] + ":cordon")
+        busy = threading.Thread(target=lambda: [self.daemon.submit(job("true", name=f"b{i}", queue="open")) for i in range(200)])
+        busy.start()
+        streams = []
+        while busy.is_alive() or not streams:
+            since = self.daemon.call("GET", "jobs?limit=1")["revision"]
+            link = self.daemon.connect()
+            link.request("GET", f"/api/v1/events?watch=1&since={since}")
+            streams.append((since, link, link.getresponse()))
+        busy.join()
+        self.daemon.submit(job("true", name="last", queue="open"))
+        last = self.daemon.call("GET", "jobs?limit=1")["revision"]
+        for since, link, stream in streams:
+            seen = []
+            while not seen or seen[-1] < last:
+                line = stream.fp.readline().decode()
+                if line.startswith("id: "):
+                    seen.append(int(line[4:]))
+            self.assertEqual(seen, list(range(since + 1, seen[-1] + 1)))
+            link.close()
+
     def test_what_no_node_has_and_names_that_are_numbers_are_refused(self):
         for more, path in (({"resources": {"fpga": 1}}, "resources.fpga"), ({"name": "17"}, "name")):
             with self.assertRaises(Refused) as refusal:
@@ -538,6 +561,7 @@ class Rights(Documented):
     test_every_documented_call_answers_as_documented = test_nothing_undocumented_answers = None  # said once is enough
     test_a_batch_is_taken_as_a_whole = test_every_change_is_in_the_audit_trail = None
     test_a_page_ends_where_the_next_begins_and_a_watch_goes_on_without_a_gap = test_a_key_stands_for_one_request = None
+    test_watchers_that_join_while_much_happens_see_every_event_once = None
     test_a_watch_that_cannot_go_on_is_told = test_what_was_read_must_still_be_so = None
     test_several_of_one_name_are_told_apart_before_one_is_changed = None
     test_the_trail_tells_before_and_after_of_every_kind_of_change = None
