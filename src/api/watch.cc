@@ -51,7 +51,7 @@ bool MaySee(const state::State& state, const Access& access, const state::Record
   return false;  // forgotten: nobody knows whose it was
 }
 
-bool Wanted(const std::string& kinds, std::string_view kind) {
+bool Listed(const std::string& kinds, std::string_view kind) {
   return kinds.empty() || kinds.find("," + std::string(kind) + ",") != std::string::npos;
 }
 
@@ -59,10 +59,7 @@ std::string Frame(std::uint64_t revision, std::string_view kind, const std::stri
   std::string text = "id: " + std::to_string(revision) + "\nevent: ";
   text += kind;
   text += "\ndata: ";
-  // One line: what the writer put on several is joined.
-  for (const char c : json) {
-    if (c != '\n') text += c;
-  }
+  text += json;
   text += "\n\n";
   return text;
 }
@@ -92,10 +89,14 @@ std::string KeyOf(const control::Caller& caller) {
 
 }  // namespace
 
+bool Watch::Wish::Wants(std::string_view kind, const DocNode& shown) const {
+  return Listed(kinds, kind) && (selection == nullptr || selection->Holds(shown));
+}
+
 // A stream that is still behind.
 struct Watch::Replay {
   Call call;
-  std::string kinds;
+  Wish wish;
   std::uint64_t at = 0;  // what it has seen
 };
 
@@ -107,13 +108,21 @@ void Watch::Events(const Call& call) {
     return ListRecords(desk_, call, [call](Controller& control, const Access& access) {
       const std::string kinds = call.Text("kinds").empty() ? "" : "," + call.Text("kinds") + ",";
       return RecordsOf{0, [&control, access, kinds](const auto& record, const auto& body) {
-                         const bool shown = Wanted(kinds, model::KindOf(body)) &&
+                         const bool shown = Listed(kinds, model::KindOf(body)) &&
                                             MaySee(control.state(), access, record, body);
                          return shown ? std::optional(control::RecordView(record, body))
                                       : std::nullopt;
                        }};
     });
   }
+  for (const char* name : {"limit", "cursor", "sort", "fields"}) {
+    if (call.Text(name).empty()) continue;
+    const auto what = std::string("a stream takes no `") + name + "`";
+    return ReplyError(*call.exchange,
+                      {ErrorCode::kUsage, what, "it takes filter, kinds and since", name});
+  }
+  auto selection = SelectionOf(call);
+  if (!selection) return ReplyError(*call.exchange, selection.error());
   const auto* last = call.request->Find("Last-Event-ID");
   const auto behind =
       last != nullptr ? model::ParseWhole(*last) : model::ParseWhole(call.Text("since"));
@@ -123,7 +132,11 @@ void Watch::Events(const Call& call) {
   }
   auto replay = std::make_shared<Replay>();
   replay->call = call;
-  replay->kinds = call.Text("kinds").empty() ? "" : "," + call.Text("kinds") + ",";
+  replay->wish.kinds = call.Text("kinds").empty() ? "" : "," + call.Text("kinds") + ",";
+  replay->wish.filter = call.Text("filter");
+  if (!replay->wish.filter.empty()) {
+    replay->wish.selection = std::make_shared<const Selection>(std::move(*selection));
+  }
   desk_.Begin(call, [this, replay, behind](Controller& control, const Access&) -> Result<void> {
     const auto now = control.state().revision();
     replay->at = static_cast<std::uint64_t>(behind.value_or(static_cast<std::int64_t>(now)));
@@ -142,6 +155,11 @@ void Watch::Events(const Call& call) {
       }
     }
     replay->call.exchange->BeginStream(200, "text/event-stream", {{"Cache-Control", "no-store"}});
+    // The head is all that is asked for, and there is no end to wait for.
+    if (replay->call.request->method == "HEAD") {
+      replay->call.exchange->Finish();
+      return {};
+    }
     replay->call.exchange->Write(": muster\n\n");
     Catch(replay, control);
     return {};
@@ -165,8 +183,11 @@ void Watch::Catch(const std::shared_ptr<Replay>& replay, Controller& control) {
     auto body = model::DecodeEvent(record.body);
     if (!body) return tl::unexpected(body.error());
     const auto kind = model::KindOf(*body);
-    if (Wanted(replay->kinds, kind) && MaySee(control.state(), *access, record, *body)) {
-      missed += Frame(record.revision, kind, model::WriteJson(control::RecordView(record, *body)));
+    if (!Listed(replay->wish.kinds, kind)) return {};
+    if (!MaySee(control.state(), *access, record, *body)) return {};
+    const auto shown = control::RecordView(record, *body);
+    if (replay->wish.Wants(kind, shown)) {
+      missed += Frame(record.revision, kind, model::WriteJsonLine(shown));
     }
     return {};
   });
@@ -191,7 +212,7 @@ void Watch::Join(const Replay& replay, const Access& access) {
     group.access = std::make_unique<Access>(access);
     group.access_at = rights_at_;
   }
-  group.watchers.push_back({replay.call.exchange, replay.kinds});
+  group.watchers.push_back({replay.call.exchange, replay.wish});
   ++watchers_;
   desk_.Keep(replay.call, replay.call.exchange, [](Controller&, const Access&) { return true; });
   if (!std::exchange(ticking_, true)) {
@@ -230,9 +251,11 @@ void Watch::Written(const Controller& control, std::span<const Event> events) {
     std::shared_ptr<const std::string> text;
   };
   std::vector<std::string> frames;
+  std::vector<DocNode> views;
   for (const auto& [record, body] : events) {
-    frames.push_back(Frame(record->revision, model::KindOf(body),
-                           model::WriteJson(control::RecordView(*record, body))));
+    views.push_back(control::RecordView(*record, body));
+    frames.push_back(
+        Frame(record->revision, model::KindOf(body), model::WriteJsonLine(views.back())));
   }
   std::vector<Delivery> deliveries;
   for (auto& [key, group] : groups_) {
@@ -246,13 +269,14 @@ void Watch::Written(const Controller& control, std::span<const Event> events) {
         seen.push_back(i);
       }
     }
-    std::map<std::string, std::shared_ptr<const std::string>> by_kinds;
+    std::map<std::pair<std::string_view, std::string_view>, std::shared_ptr<const std::string>>
+        by_wish;
     for (const auto& one : group.watchers) {
-      auto& text = by_kinds[one.kinds];
+      auto& text = by_wish[{one.wish.kinds, one.wish.filter}];
       if (text == nullptr) {
         std::string joined;
         for (const auto i : seen) {
-          if (Wanted(one.kinds, model::KindOf(events[i].body))) joined += frames[i];
+          if (one.wish.Wants(model::KindOf(events[i].body), views[i])) joined += frames[i];
         }
         text = std::make_shared<const std::string>(std::move(joined));
       }

@@ -2,7 +2,8 @@
 //
 // What was committed is handed over by the controller's thread once, with what it takes to decide
 // who may see it; each event is written as JSON once, however many watch. Watchers of one caller
-// share the decision. The bytes are sent on the server's thread, so a thousand watchers cost the
+// share the decision, and of one wish the bytes. A stream takes a filter; what makes sense for a
+// page only is refused. The bytes are sent on the server's thread, so a thousand watchers cost the
 // scheduler nothing but one hand-over. A watcher begins where it says, with what the store has, and
 // goes on without a gap; one that does not read is cut off and comes back with Last-Event-ID. What
 // it missed is read in small pieces, so that the scheduler never waits for it.
@@ -14,6 +15,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/desk.h"
@@ -39,9 +41,15 @@ class Watch {
   std::size_t watchers() const { return watchers_; }
 
  private:
+  struct Wish {
+    std::string kinds;   // ",a,b,"; empty: all
+    std::string filter;  // as it was written: those with the same one are served alike
+    std::shared_ptr<const Selection> selection;  // null: without a filter
+    bool Wants(std::string_view kind, const DocNode& shown) const;
+  };
   struct Watcher {
     std::shared_ptr<net::Exchange> exchange;
-    std::string kinds;  // ",a,b,"; empty: all
+    Wish wish;
   };
   struct Group {  // of one caller
     control::Caller caller;
