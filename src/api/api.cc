@@ -58,6 +58,7 @@ const std::map<std::string, Handler>& Handlers() {
       {"explainJob", ExplainJob},
       {"listJobEvents", ListJobEvents},
       {"listWorkers", ListWorkers},
+      {"listArrays", ListArrays},
       {"listJobDecisions", ListJobDecisions},
       {"listCheckpoints", ListCheckpoints},
       {"readLogs", ReadLogs},
@@ -202,6 +203,8 @@ void Api::Handle(net::Request request, std::shared_ptr<net::Exchange> exchange) 
   if (impl_->desk.server() == nullptr) {
     return ReplyError(*exchange, {ErrorCode::kUnavailable, "still starting", "try again"});
   }
+  // The head of an answer is the same whether it goes on for long or not.
+  if (request.method == "HEAD") request.query.erase("follow");
   Call call;
   call.match = std::move(*match);
   call.request = std::make_shared<const net::Request>(std::move(request));

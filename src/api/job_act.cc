@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "api/jobs.h"
 #include "model/fields.h"
@@ -56,7 +57,7 @@ std::string SpecText(const state::State& state, JobNumber id, const std::string&
 }
 
 std::string TagOfJob(const state::State& state, JobNumber id) {
-  if (const auto* array = state.FindArray(id)) return TagOfArray(state, *array);
+  if (const auto* array = state.FindArray(id)) return TagOf(array->revision);
   const auto* job = state.Find(id);
   return job == nullptr ? "" : TagOf(job->revision);
 }
@@ -97,8 +98,24 @@ Result<JobNumber> Actable(Controller& control, const Access& access, const std::
               "to change another's job give its number");
 }
 
-Changed ActedOn(Controller& control, JobNumber id, std::string before, bool dry_run,
-                const std::string& asked = "") {
+// What a dry run tells: the phase that the job would have right after the change.
+state::Phase PhaseAfter(const JobRecord& job, std::string_view verb, std::int64_t workers) {
+  auto then = job;
+  if (verb == "resume" || verb == "release") then.held = then.suspended = false;
+  if (verb == "hold") then.held = true;
+  if (verb == "suspend") then.suspended = true;
+  std::int64_t held = 0;  // up to the last worker that has a place
+  for (std::size_t w = 0; w < job.workers.size(); ++w) {
+    if (job.workers[w].Holds()) held = static_cast<std::int64_t>(w) + 1;
+  }
+  const bool stops = verb == "cancel" || verb == "requeue" ||
+                     (verb == "suspend" && !job.suspended) || (workers > 0 && workers < held);
+  if (stops && job.Holds()) return state::Phase::kStopping;
+  return verb == "cancel" ? state::Phase::kCancelled : PhaseOf(then);
+}
+
+Changed ActedOn(Controller& control, JobNumber id, std::string before,
+                std::optional<state::Phase> would, const std::string& asked = "") {
   DocNode node = MapNode();
   Put(node, "id", TextNode(std::to_string(id)));
   const auto* job = control.state().Find(id);
@@ -106,19 +123,63 @@ Changed ActedOn(Controller& control, JobNumber id, std::string before, bool dry_
   std::string queue;
   if (job != nullptr) {
     Put(node, "name", TextNode(job->name()));
-    Put(node, "phase", TextNode(Name(PhaseOf(*job))));
+    Put(node, "phase", TextNode(Name(would.value_or(PhaseOf(*job)))));
     queue = job->spec->queue;
   } else if (array != nullptr) {
     Put(node, "name", TextNode(array->spec->name));
     queue = array->spec->queue;
   }
-  if (dry_run) Put(node, "dry_run", model::BoolNode(true));
-  return {std::move(node),
+  if (would) Put(node, "dry_run", model::BoolNode(true));
+  const auto tag = TagOfJob(control.state(), id);
+  return {tag.empty() ? Answer(std::move(node)) : Answer(std::move(node), tag),
           {{"job " + std::to_string(id), queue, std::move(before),
             SpecText(control.state(), id, asked)}}};
 }
 
-Result<void> Do(Controller& control, JobNumber id, const Call& call, const control::By& by) {
+// None: it is carried out.
+std::optional<state::Phase> Would(const Controller& control, const Call& call, JobNumber id,
+                                  std::int64_t workers) {
+  if (!call.dry_run()) return std::nullopt;
+  const auto* job = control.state().Find(id);
+  return job == nullptr ? state::Phase::kWaiting : PhaseAfter(*job, call.operation().verb, workers);
+}
+
+// What stands in the parameters of the call.
+struct Wish {
+  std::int64_t priority = -1;
+  std::int64_t least = 0, most = 0;  // workers
+};
+
+constexpr const char* kPriorities =
+    "a number from 0 to 1000000, or low, normal, high, build, critical";
+
+Result<Wish> ReadWish(const Call& call) {
+  Wish wish;
+  const auto& verb = call.operation().verb;
+  if (verb == "priority") {
+    const auto priority = model::ParsePriority(call.Text("value"));
+    if (!priority) {
+      return tl::unexpected(Error{ErrorCode::kUsage,
+                                  "\"" + call.Text("value") + "\" is no priority", kPriorities,
+                                  "value"});
+    }
+    wish.priority = *priority;
+  }
+  if (verb == "scale") {
+    wish.least = call.Number("min", 0);
+    wish.most = call.Number("max", 0);
+    if (wish.most < wish.least) {
+      return tl::unexpected(
+          Error{ErrorCode::kUsage,
+                fmt::format("max is {} and below min, which is {}", wish.most, wish.least),
+                "give max at least the value of min", "max"});
+    }
+  }
+  return wish;
+}
+
+Result<void> Do(Controller& control, JobNumber id, const Call& call, const Wish& wish,
+                const control::By& by) {
   const auto& verb = call.operation().verb;
   if (verb == "cancel") return control.Cancel(id, by);
   if (verb == "suspend") return control.Suspend(id, by);
@@ -127,34 +188,41 @@ Result<void> Do(Controller& control, JobNumber id, const Call& call, const contr
   if (verb == "requeue") return control.Requeue(id, by);
   if (verb == "checkpoint") return control.AskCheckpoint(id, by);
   if (verb == "scale") {
-    return control.Scale(id, static_cast<int>(call.Number("min", 0)),
-                         static_cast<int>(call.Number("max", 0)), by);
+    auto scaled = control.Scale(id, static_cast<int>(wish.least), static_cast<int>(wish.most), by);
+    if (!scaled && scaled.error().path == "workers") scaled.error().path = "min";
+    return scaled;
   }
-  if (verb == "priority") return control.SetPriority(id, call.Number("value", -1), by);
+  if (verb == "priority") return control.SetPriority(id, wish.priority, by);
   return Fail(ErrorCode::kInternal, "nobody does \"" + verb + "\" to a job");
 }
 
 }  // namespace
 
 void ActOnJob(Desk& desk, const Call& call) {
-  desk.Change(call, 200, [call](Controller& control, const Access& access) -> Result<Changed> {
-    auto id = Actable(control, access, call.Path("job"));
-    if (!id) return tl::unexpected(id.error());
-    if (call.operation().verb == "priority") {
-      auto may = access.MayPrioritize(QueueOf(control.state(), *id), call.Number("value", -1));
-      if (!may) return tl::unexpected(may.error());
-    }
-    auto same = CheckMatch(call, TagOfJob(control.state(), *id));
-    if (!same) return tl::unexpected(same.error());
-    auto before = SpecText(control.state(), *id);
-    const control::By by(access.caller().user, call.dry_run());
-    if (auto done = Do(control, *id, call, by); !done) return tl::unexpected(done.error());
-    const auto& verb = call.operation().verb;
-    const auto asked = verb == "scale" ? "workers " + call.Text("min") + ".." + call.Text("max")
-                       : verb == "priority" ? "priority " + call.Text("value")
-                                            : verb;
-    return ActedOn(control, *id, std::move(before), call.dry_run(), asked);
-  });
+  const auto read = ReadWish(call);
+  if (!read) return ReplyError(*call.exchange, read.error());
+  desk.Change(call, 200,
+              [call, wish = *read](Controller& control, const Access& access) -> Result<Changed> {
+                auto id = Actable(control, access, call.Path("job"));
+                if (!id) return tl::unexpected(id.error());
+                if (call.operation().verb == "priority") {
+                  auto may = access.MayPrioritize(QueueOf(control.state(), *id), wish.priority);
+                  if (!may) return tl::unexpected(may.error());
+                }
+                auto same = CheckMatch(call, TagOfJob(control.state(), *id));
+                if (!same) return tl::unexpected(same.error());
+                auto before = SpecText(control.state(), *id);
+                const control::By by(access.caller().user, call.dry_run());
+                const auto would = Would(control, call, *id, wish.most);
+                if (auto done = Do(control, *id, call, wish, by); !done)
+                  return tl::unexpected(done.error());
+                const auto& verb = call.operation().verb;
+                const auto asked = verb == "scale"
+                                       ? "workers " + call.Text("min") + ".." + call.Text("max")
+                                   : verb == "priority" ? "priority " + call.Text("value")
+                                                        : verb;
+                return ActedOn(control, *id, std::move(before), would, asked);
+              });
 }
 
 namespace {
@@ -184,8 +252,7 @@ Result<Edit> DecodeEdit(const Call& call) {
   if (const auto* priority = reader.Take("priority")) {
     edit.priority = model::ParsePriority(priority->text);
     if (!edit.priority) {
-      problems.Error(priority->mark, "that is no priority",
-                     "a number from 0 to 1000000, or low, normal, high, build, critical");
+      problems.Error(priority->mark, "that is no priority", kPriorities);
     }
   }
   if (const auto* workers = reader.Take("workers")) {
@@ -241,7 +308,9 @@ void EditJob(Desk& desk, const Call& call) {
                     if (!done) return tl::unexpected(done.error());
                   }
                 }
-                return ActedOn(control, *id, std::move(before), call.dry_run(), Asked(edit));
+                const auto would =
+                    Would(control, call, *id, edit.workers ? edit.workers->second : 0);
+                return ActedOn(control, *id, std::move(before), would, Asked(edit));
               });
 }
 

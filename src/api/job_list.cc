@@ -50,10 +50,14 @@ Result<JobQuery> ParseQuery(const Call& call, const Sealer& sealer) {
   query.filter = std::move(*filter);
   for (const char* key : {"user", "phase"}) {
     if (const auto value = call.Text(key); !value.empty()) {
-      query.filter.push_back({{value, key, Comparison::Op::kIs, value}, 0});
+      auto condition = ParseCondition({value, key, Comparison::Op::kIs, value});
+      if (!condition) return tl::unexpected(condition.error());
+      query.filter.push_back(std::move(*condition));
     }
   }
-  if (auto few = CheckFields(call.Text("fields")); !few) return tl::unexpected(few.error());
+  if (auto known = CheckFields(call.operation(), call.Text("fields")); !known) {
+    return tl::unexpected(known.error());
+  }
   auto cursor = call.Text("cursor");
   if (cursor.starts_with(kSealed)) {
     cursor = sealer.Open(cursor.substr(kSealed.size())).value_or("sealed by another");
@@ -142,7 +146,7 @@ Result<Old> FromHistory(Controller& control, const Access& access, const JobQuer
 Result<void> CheckQueue(const Controller& control, const Access& access, const JobQuery& query) {
   std::string name = query.queue;
   for (const auto& one : query.filter) {
-    if (one.key == "queue" && one.op == Comparison::Op::kIs) name = one.value;
+    if (one.of == JobKey::kQueue && one.op == Comparison::Op::kIs) name = one.value;
   }
   if (name.empty() || query.all) return {};
   const auto& queues = control.state().queues();

@@ -25,18 +25,16 @@ namespace {
 
 tl::unexpected<Error> IsArray(const state::ArrayRecord& array) {
   const auto& spec = *array.spec;
-  return Fail(
-      ErrorCode::kInvalid, "job " + std::to_string(array.id) + " is an array",
-      "name one of its tasks: " + spec.name + "[" + std::to_string(spec.array->first) + "]");
+  return Fail(ErrorCode::kInvalid,
+              fmt::format("job {} is an array of {} tasks, and this is about one of them", array.id,
+                          array.tasks),
+              fmt::format("name the task: {}[{}], or its number: {}", spec.name, spec.array->first,
+                          array.id + 1));
 }
 
 }  // namespace
 
 Controller::Search SearchOf(const Access& access) { return {access.caller().user, &access}; }
-
-std::string TagOfArray(const state::State& state, const state::ArrayRecord& array) {
-  return "\"" + HashOf(model::WriteJson(control::ArrayView(state, array))).substr(0, 16) + "\"";
-}
 
 Result<JobRecord> RecordOf(Controller& control, const Access& access, const std::string& word) {
   auto id = control.Resolve(word, SearchOf(access));
@@ -61,12 +59,15 @@ void GetJob(Desk& desk, const Call& call) {
     auto id = control.Resolve(call.Path("job"), SearchOf(access));
     if (!id) return tl::unexpected(id.error());
     const auto fields = call.Text("fields");
+    if (auto known = CheckFields(call.operation(), fields); !known) {
+      return tl::unexpected(known.error());
+    }
     const auto shown = [&fields](DocNode node) {
       return fields.empty() ? std::move(node) : Pick(node, fields);
     };
     if (const auto* array = control.state().FindArray(*id)) {
-      return Answer(shown(control::ArrayView(control.state(), *array)),
-                    TagOfArray(control.state(), *array));
+      return Answer(shown(control::ArrayView(control.state(), access, *array, true)),
+                    TagOf(array->revision));
     }
     auto job = RecordOf(control, access, std::to_string(*id));
     if (!job) return tl::unexpected(job.error());
@@ -91,17 +92,51 @@ std::string TaskToExplain(Controller& control, const Access& access, const std::
 
 void ExplainJob(Desk& desk, const Call& call) {
   desk.Read(call, [call](Controller& control, const Access& access) -> Result<Answer> {
-    auto job = RecordOf(control, access, TaskToExplain(control, access, call.Path("job")));
+    const auto id = control.Resolve(call.Path("job"), SearchOf(access));
+    if (!id) return tl::unexpected(id.error());
+    const auto* array = control.state().FindArray(*id);
+    if (array != nullptr && array->Ended()) return control::WhyView(control.state(), *array);
+    auto job = RecordOf(control, access, TaskToExplain(control, access, std::to_string(*id)));
     if (!job) return tl::unexpected(job.error());
-    return control::WhyView(control, access, *job);
+    auto node = control::WhyView(control, access, *job);
+    if (array != nullptr) control::PutArray(control.state(), *array, node);
+    return node;
   });
 }
 
 void ListWorkers(Desk& desk, const Call& call) {
   desk.List(call, [call](Controller& control, const Access& access) -> Result<Items> {
-    auto job = RecordOf(control, access, call.Path("job"));
-    if (!job) return tl::unexpected(job.error());
-    return Items(control::WorkersView(control, access, *job).children);
+    auto id = control.Resolve(call.Path("job"), SearchOf(access));
+    if (!id) return tl::unexpected(id.error());
+    const auto* array = control.state().FindArray(*id);
+    if (array == nullptr) {
+      auto job = RecordOf(control, access, std::to_string(*id));
+      if (!job) return tl::unexpected(job.error());
+      return Items(control::WorkersView(control, access, *job).children);
+    }
+    std::vector<DocNode> all;
+    const auto& jobs = control.state().jobs();
+    const auto end = jobs.upper_bound(array->id + static_cast<JobNumber>(array->tasks));
+    for (auto task = jobs.upper_bound(array->id); task != end; ++task) {
+      auto workers = control::WorkersView(control, access, task->second);
+      std::move(workers.children.begin(), workers.children.end(), std::back_inserter(all));
+    }
+    return Items(std::move(all));
+  });
+}
+
+void ListArrays(Desk& desk, const Call& call) {
+  desk.List(call, [](Controller& control, const Access& access) {
+    std::vector<std::string> ids;
+    std::vector<const state::ArrayRecord*> arrays;
+    for (const auto& [id, array] : control.state().arrays()) {
+      if (!access.Sees(array.user, array.spec->queue)) continue;
+      ids.push_back(std::to_string(id));
+      arrays.push_back(&array);
+    }
+    return Items(std::move(ids), [&control, access, arrays = std::move(arrays)](std::size_t at) {
+      return control::ArrayView(control.state(), access, *arrays[at], false);
+    });
   });
 }
 

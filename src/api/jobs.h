@@ -13,15 +13,14 @@ void GetJob(Desk& desk, const Call& call);
 void EditJob(Desk& desk, const Call& call);
 void ActOnJob(Desk& desk, const Call& call);  // by the operation's verb
 void ExplainJob(Desk& desk, const Call& call);
-void ListWorkers(Desk& desk, const Call& call);
+void ListWorkers(Desk& desk, const Call& call);  // of an array those of all its tasks
+void ListArrays(Desk& desk, const Call& call);
 void ListJobEvents(Desk& desk, const Call& call);
 void ListJobDecisions(Desk& desk, const Call& call);
 void ListCheckpoints(Desk& desk, const Call& call);
 
 // Where the caller's words for jobs are looked up.
 Controller::Search SearchOf(const Access& access);
-// Changes with everything that is shown of the array.
-std::string TagOfArray(const state::State& state, const state::ArrayRecord& array);
 
 // The job as it is, or as history remembers it, if the caller may see it.
 Result<state::JobRecord> RecordOf(Controller& control, const Access& access,

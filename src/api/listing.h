@@ -12,16 +12,43 @@
 #include <vector>
 
 #include "api/filter.h"
+#include "api/router.h"
 #include "base/result.h"
 #include "control/controller.h"
 #include "model/document.h"
 
 namespace muster::api {
 
-struct Condition : Comparison {
-  std::int64_t number = 0;  // of the value, for keys that are numbers
+// What can be asked of a job, as the OpenAPI document lists it for `filter`.
+enum class JobKey : std::uint8_t {
+  kId,
+  kName,
+  kUser,
+  kQueue,
+  kKind,
+  kPriority,
+  kCreatedAt,
+  kRevision,
+  kArray,
+  kArrayIndex,
+  kPhase,
+  kGpus,
+  kGpusAsked,
+  kWorkersRunning,
+  kWorkersMin,
+  kWorkersMax,
+  kStartedAt,
+  kRestarts,
+  kPreempted,
+  kLabel,
 };
 
+struct Condition : Comparison {
+  JobKey of = JobKey::kId;
+  std::int64_t number = 0;  // of the value, for keys that are numbers or times
+};
+
+Result<Condition> ParseCondition(Comparison words);
 Result<std::vector<Condition>> ParseFilter(std::string_view text);
 bool Holds(const std::vector<Condition>& conditions, const state::JobRecord& job);
 
@@ -38,8 +65,9 @@ std::string CursorOf(const Order& order, const state::JobRecord& job);
 std::string CursorAt(model::JobNumber job);  // of a list by number
 Result<std::optional<Place>> ParseCursor(const std::string& cursor, const Order& order);
 
-// Only these keys of each object, "status.phase" for one inside another.
-Result<void> CheckFields(std::string_view fields);  // not too many
+// Only these keys of each object, "status.phase" for one inside another. Checked first: what the
+// call does not know is refused with what it does.
+Result<void> CheckFields(const Operation& operation, std::string_view fields);
 model::DocNode Pick(const model::DocNode& node, const std::string& fields);
 
 }  // namespace muster::api

@@ -47,9 +47,46 @@ TEST_F(ListingTest, ConditionsCompareTextsAndNumbers) {
   EXPECT_TRUE(Is("phase=waiting", job));
 }
 
+TEST_F(ListingTest, KeysAreThoseThatAJobShows) {
+  auto& job = const_cast<state::JobRecord&>(Add(7, "resnet", 50, 4));
+  job.submitted_ms = 1'767'225'600'000;  // 2026-01-01
+  job.revision = 12;
+  EXPECT_TRUE(Is("status.phase=waiting,phase=waiting,status.gpus_asked=4,gpus_asked=4", job));
+  EXPECT_TRUE(Is("status.gpus=0,status.workers_running=0,workers_max=1,revision>=12", job));
+  EXPECT_FALSE(Is("status.gpus=4", job)) << "it holds none";
+  EXPECT_TRUE(Is("created_at>=2026-01-01,created_at<2026-01-01T00:00:01", job));
+  EXPECT_TRUE(Is("created_at=2026-01-01T00:00:00.000Z", job));
+  EXPECT_FALSE(Is("created_at<2026-01-01T00:00:00Z", job));
+  EXPECT_FALSE(Is("started_at>=2020-01-01", job)) << "it has not started";
+  EXPECT_FALSE(Is("started_at<2030-01-01", job));
+  job.array = 5;
+  job.array_index = 1;
+  EXPECT_TRUE(Is("array=5,array_index>=1", job));
+  const auto unknown = ParseFilter("status.colour=red");
+  EXPECT_NE(unknown.error().hint.find("status.phase"), std::string::npos);
+  EXPECT_NE(unknown.error().hint.find("created_at"), std::string::npos);
+}
+
+// The document lists what can be asked, and what it lists can be asked.
+TEST_F(ListingTest, EveryKeyOfTheHintIsInTheDocument) {
+  const auto text = OpenApiText();
+  const auto at = text.find("    job_filter:");
+  const auto told = text.substr(at, text.find("    dry_run:", at) - at);
+  const auto hint = ParseFilter("colour=red").error().hint;
+  std::size_t keys = 0;
+  for (std::size_t from = hint.find(": ") + 2, to = 0; to < hint.find(';'); from = to + 2) {
+    to = std::min(hint.find(", ", from), hint.find(';'));
+    EXPECT_NE(told.find(hint.substr(from, to - from)), std::string::npos)
+        << hint.substr(from, to - from);
+    ++keys;
+  }
+  EXPECT_GT(keys, 15U);
+}
+
 TEST_F(ListingTest, WhatIsNoConditionIsRefused) {
   for (const char* wrong : {"gpus", "=3", "colour=red", "gpus=many", "name>3", "gpus~3", "name!x",
-                            "labels.=x", "phase=done", "kind!=banana"}) {
+                            "labels.=x", "phase=done", "kind!=banana", "created_at=soon",
+                            "created_at~2026", "created_at>=2026-13-01", "status.name=x"}) {
     const auto parsed = ParseFilter(wrong);
     ASSERT_FALSE(parsed) << wrong;
     EXPECT_EQ(parsed.error().path, "filter");

@@ -136,6 +136,7 @@ void ApplyQueues(Desk& desk, const Call& call) {
         if (!done) return tl::unexpected(done.error());
         DocNode node = MapNode();
         Put(node, "applied", std::move(list));
+        if (call.dry_run()) Put(node, "dry_run", model::BoolNode(true));
         return Changed{std::move(node), std::move(traces)};
       });
 }

@@ -13,13 +13,14 @@ using model::DocNode;
 constexpr std::array<std::string_view, 5> kMethods = {"get", "post", "put", "patch", "delete"};
 constexpr std::size_t kMostBodyBytes = std::size_t{1} << 20;
 
+// Those behind each slash; one that is empty stays.
 std::vector<std::string> Words(std::string_view path) {
   std::vector<std::string> words;
-  while (!path.empty()) {
-    const auto slash = path.find('/');
-    if (slash != 0) words.emplace_back(path.substr(0, slash));
-    if (slash == std::string_view::npos) break;
-    path.remove_prefix(slash + 1);
+  while (path.starts_with('/')) {
+    path.remove_prefix(1);
+    const auto end = std::min(path.find('/'), path.size());
+    words.emplace_back(path.substr(0, end));
+    path.remove_prefix(end);
   }
   return words;
 }
@@ -213,64 +214,105 @@ Result<Operation> Router::ReadOperation(const std::string& path, const DocNode& 
       operation.parameters.push_back(std::move(*parameter));
     }
   }
-  if (auto read = ReadList(node, operation); !read) return tl::unexpected(read.error());
+  if (auto read = ReadAnswer(node, operation); !read) return tl::unexpected(read.error());
   return operation;
 }
 
-// What takes a filter answers with a list; what its items look like says which keys there are.
-Result<void> Router::ReadList(const DocNode& node, Operation& operation) const {
-  const auto& parameters = operation.parameters;
-  if (std::none_of(parameters.begin(), parameters.end(),
-                   [](const auto& one) { return one.name == "filter"; })) {
-    return {};
-  }
+// What takes `fields` answers with an object, or with a list where it takes a filter as well. What
+// those look like says which keys there are.
+Result<void> Router::ReadAnswer(const DocNode& node, Operation& operation) const {
+  const auto takes = [&operation](std::string_view name) {
+    return std::any_of(operation.parameters.begin(), operation.parameters.end(),
+                       [name](const auto& one) { return one.name == name; });
+  };
+  if (!takes("filter") && !takes("fields")) return {};
   const DocNode* at = &node;
   for (const char* word : {"responses", "200", "content", "application/json", "schema"}) {
     at = at == nullptr ? nullptr : Follow(at->Find(word));
   }
-  const auto* properties = at == nullptr ? nullptr : at->Find("properties");
+  if (at == nullptr) return Broken(operation.id + " takes `fields` and answers with no object");
+  if (!takes("filter")) {
+    ReadFields(*at, "", operation);
+    return {};
+  }
+  const auto* properties = at->Find("properties");
   for (const auto& one : properties == nullptr ? std::vector<DocNode>{} : properties->children) {
     const auto* items = one.Find("items");
     if (items == nullptr) continue;
     operation.noun = one.key;
-    ReadKeys(*items, "", operation);
+    ReadKeys(*items, "", false, operation);
+    ReadFields(*items, "", operation);
     if (!operation.keys.empty()) return {};
   }
   return Broken(operation.id + " takes a filter and answers with no list");
 }
 
-void Router::ReadKeys(const DocNode& schema, const std::string& path, Operation& operation) const {
+namespace {
+
+bool TypeIs(const DocNode& schema, std::string_view type) {
+  const auto* types = schema.Find("type");
+  if (types == nullptr) return false;
+  return types->text == type || std::any_of(types->children.begin(), types->children.end(),
+                                            [type](const auto& one) { return one.text == type; });
+}
+
+}  // namespace
+
+void Router::ReadKeys(const DocNode& schema, const std::string& path, bool many,
+                      Operation& operation) const {
   const auto* found = Follow(&schema);
   if (found == nullptr || found->Find("x-secret") != nullptr) return;
-  const auto* types = found->Find("type");
-  const auto is = [types](std::string_view type) {
-    if (types == nullptr) return false;
-    return types->text == type || std::any_of(types->children.begin(), types->children.end(),
-                                              [type](const auto& one) { return one.text == type; });
-  };
-  if (is("number") || is("integer")) {
-    operation.keys.push_back({path, Key::Kind::kNumber});
-  } else if (is("boolean")) {
-    operation.keys.push_back({path, Key::Kind::kFlag});
-  } else if (is("string")) {
-    const bool time = found->Find("pattern") != nullptr;
-    operation.keys.push_back({path, time ? Key::Kind::kTime : Key::Kind::kText});
+  if (schema.Find("x-detail") != nullptr) return;
+  const auto add = [&](Key::Kind kind) { operation.keys.push_back({path, kind, false, many}); };
+  if (TypeIs(*found, "number") || TypeIs(*found, "integer")) {
+    add(Key::Kind::kNumber);
+  } else if (TypeIs(*found, "boolean")) {
+    add(Key::Kind::kFlag);
+  } else if (TypeIs(*found, "string")) {
+    add(found->Find("pattern") != nullptr ? Key::Kind::kTime : Key::Kind::kText);
   }
-  if (!is("object")) return;
+  if (const auto* items = TypeIs(*found, "array") ? found->Find("items") : nullptr) {
+    ReadKeys(*items, path, true, operation);
+  }
+  if (!TypeIs(*found, "object")) return;
   const std::string below = path.empty() ? "" : path + ".";
   const auto* properties = found->Find("properties");
   for (const auto& one : properties == nullptr ? std::vector<DocNode>{} : properties->children) {
-    ReadKeys(one, below + one.key, operation);
+    ReadKeys(one, below + one.key, many, operation);
   }
   const auto* more = found->Find("additionalProperties");
   if (more == nullptr || more->kind != model::DocKind::kMap) return;
-  ReadKeys(*more, path, operation);
+  ReadKeys(*more, path, many, operation);
   operation.keys.back().open = true;
 }
+
+// Lists are taken as a whole, and so is what the document does not describe further.
+void Router::ReadFields(const DocNode& schema, const std::string& path,
+                        Operation& operation) const {
+  const auto* found = Follow(&schema);
+  const bool left_out = !operation.noun.empty() && schema.Find("x-detail") != nullptr;
+  if (found == nullptr || left_out) return;
+  const bool object = TypeIs(*found, "object");
+  const auto* properties = object ? found->Find("properties") : nullptr;
+  if (!path.empty()) operation.fields.push_back({path, object && properties == nullptr});
+  for (const auto& one : properties == nullptr ? std::vector<DocNode>{} : properties->children) {
+    ReadFields(one, path.empty() ? one.key : path + "." + one.key, operation);
+  }
+}
+
+namespace {
+
+tl::unexpected<Error> NoCall(const std::string& method, std::string_view path) {
+  return Fail(ErrorCode::kNotFound, "there is no call " + method + " " + std::string(path),
+              "GET /api/v1/openapi.json lists them");
+}
+
+}  // namespace
 
 Result<Match> Router::Find(const std::string& method, std::string_view path) const {
   auto words = Words(path);
   std::string verb;
+  if (std::find(words.begin(), words.end(), "") != words.end()) return NoCall(method, path);
   if (method == "POST" && !words.empty()) {
     if (const auto colon = words.back().rfind(':'); colon != std::string::npos) {
       verb = words.back().substr(colon + 1);
@@ -281,18 +323,18 @@ Result<Match> Router::Find(const std::string& method, std::string_view path) con
   std::string others;
   for (const auto& operation : operations_) {
     if (!Matches(operation, words, verb, match.path)) continue;
-    if (operation.method == method) {
+    if (operation.method == (method == "HEAD" ? "GET" : method)) {
       match.operation = &operation;
       return match;
     }
-    others += (others.empty() ? "" : ", ") + operation.method;
+    if (!others.empty()) others += ", ";
+    others += operation.method == "GET" ? "GET, HEAD" : operation.method;
   }
   if (!others.empty()) {
     return Fail(ErrorCode::kUsage, method + " is nothing that " + std::string(path) + " knows",
                 others);
   }
-  return Fail(ErrorCode::kNotFound, "there is no call " + method + " " + std::string(path),
-              "GET /api/v1/openapi.json lists them");
+  return NoCall(method, path);
 }
 
 Result<void> Router::Check(const Operation& operation, const net::Request& request) {

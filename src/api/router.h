@@ -4,7 +4,8 @@
 // answer, and a documented call without a handler is found when the daemon starts. Parameters are
 // checked against it too: an unknown one, a number out of its range or a word that is not listed is
 // refused before any handler sees it. A path parameter at the end may span slashes, since names of
-// queues do. Made once; finding a route costs a few dozen comparisons of short words.
+// queues do; an empty word in a path is nowhere. HEAD goes where GET goes. Made once; finding a
+// route costs a few dozen comparisons of short words.
 #pragma once
 
 #include <cstddef>
@@ -40,6 +41,13 @@ struct Key {
   std::string path;  // "status.phase"
   Kind kind = Kind::kText;
   bool open = false;  // "labels": any word behind it is a key
+  bool many = false;  // inside a list, of which one must meet a condition; nothing to sort by
+};
+
+// What `fields` can name: a single value, or a part with all that is in it.
+struct Field {
+  std::string path;
+  bool open = false;  // any word behind it may be asked for
 };
 
 struct Operation {
@@ -51,8 +59,9 @@ struct Operation {
   bool open = false;  // to whoever can reach us, without a token
   std::size_t most_body_bytes = 0;
   std::vector<Parameter> parameters;
-  std::string noun;       // of a list, under which its items are; empty: it is none
-  std::vector<Key> keys;  // of an item; the first tells one item from another
+  std::string noun;           // of a list, under which its items are; empty: it is none
+  std::vector<Key> keys;      // of an item; the first tells one item from another
+  std::vector<Field> fields;  // of an item, or of the one object that it answers with
 };
 
 struct Match {
@@ -76,8 +85,11 @@ class Router {
   Result<Operation> ReadOperation(const std::string& path, const model::DocNode& item,
                                   const model::DocNode& node) const;
   Result<Parameter> ReadParameter(const model::DocNode& node) const;
-  Result<void> ReadList(const model::DocNode& node, Operation& operation) const;
-  void ReadKeys(const model::DocNode& schema, const std::string& path, Operation& operation) const;
+  Result<void> ReadAnswer(const model::DocNode& node, Operation& operation) const;
+  void ReadKeys(const model::DocNode& schema, const std::string& path, bool many,
+                Operation& operation) const;
+  void ReadFields(const model::DocNode& schema, const std::string& path,
+                  Operation& operation) const;
   const model::DocNode* Follow(const model::DocNode* node) const;  // its $ref, where it is one
 
   model::DocNode document_;

@@ -51,7 +51,21 @@ TEST_F(RouterTest, WhatIsNotDocumentedIsNotThere) {
   EXPECT_EQ(router_->Find("POST", "/jobs/1:explode").error().code, ErrorCode::kNotFound);
   const auto wrong = router_->Find("DELETE", "/jobs");
   EXPECT_EQ(wrong.error().code, ErrorCode::kUsage);
-  EXPECT_EQ(wrong.error().hint, "GET, POST");
+  EXPECT_EQ(wrong.error().hint, "GET, HEAD, POST");
+}
+
+TEST_F(RouterTest, AnEmptyWordInAPathIsNowhere) {
+  for (const char* path : {"/jobs/", "//jobs", "/jobs//1", "/", "/queues/a//b", "/queues/a/"}) {
+    const auto found = router_->Find("GET", path);
+    ASSERT_FALSE(found) << path;
+    EXPECT_EQ(found.error().code, ErrorCode::kNotFound) << path;
+  }
+  EXPECT_EQ(router_->Find("POST", "/jobs/1/:cancel").error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(RouterTest, HeadGoesWhereGetGoes) {
+  EXPECT_EQ(Id("HEAD", "/jobs/17"), "getJob");
+  EXPECT_EQ(router_->Find("HEAD", "/plan").error().hint, "POST");
 }
 
 TEST_F(RouterTest, ParametersAreCheckedAgainstTheDocument) {

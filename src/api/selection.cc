@@ -36,6 +36,19 @@ const DocNode* At(const DocNode& item, std::string_view path) {
   return outer == nullptr ? nullptr : At(*outer, path.substr(dot + 1));
 }
 
+// All values that are there by that name, those inside lists one by one.
+void Collect(const DocNode& item, std::string_view path, std::vector<std::string_view>& texts) {
+  if (item.kind == model::DocKind::kSequence) {
+    for (const auto& one : item.children) Collect(one, path, texts);
+  } else if (path.empty()) {
+    if (item.kind == model::DocKind::kScalar) texts.emplace_back(item.text);
+  } else {
+    const auto dot = std::min(path.find('.'), path.size());
+    const auto* inner = item.Find(path.substr(0, dot));
+    if (inner != nullptr) Collect(*inner, path.substr(std::min(dot + 1, path.size())), texts);
+  }
+}
+
 std::string_view TextAt(const DocNode& item, const Key& key) {
   const auto* found = At(item, key.path);
   const bool scalar = found != nullptr && found->kind == model::DocKind::kScalar;
@@ -95,15 +108,17 @@ std::optional<Key> Selection::Find(std::string_view name) const {
       if (!key.open && key.path == path) return key;
       const bool below = key.open && path.size() > key.path.size() + 1 &&
                          path.starts_with(key.path) && path[key.path.size()] == '.';
-      if (below) return Key{path, key.kind};
+      if (below) return Key{path, key.kind, false, key.many};
     }
   }
   return std::nullopt;
 }
 
 tl::unexpected<Error> Selection::Unknown(const char* parameter, std::string_view name) const {
+  const bool sorts = parameter == std::string_view("sort");
   std::string list;
   for (const auto& key : operation_->keys) {
+    if (sorts && key.many) continue;
     if (!list.empty()) list += ", ";
     list += key.path;
     if (key.open) list += ".KEY";
@@ -157,7 +172,7 @@ Result<void> Selection::ReadSort() {
   descending_ = wish_.sort.starts_with('-');
   const auto name = std::string_view(wish_.sort).substr(descending_ ? 1 : 0);
   const auto key = Find(name);
-  if (!key) return Unknown("sort", name);
+  if (!key || key->many) return Unknown("sort", name);
   sort_ = *key;
   return {};
 }
@@ -168,13 +183,24 @@ Result<Selection> Selection::Make(const Operation& operation, Wish wish) {
   made.wish_ = std::move(wish);
   if (auto read = made.ReadFilter(); !read) return tl::unexpected(read.error());
   if (auto read = made.ReadSort(); !read) return tl::unexpected(read.error());
-  if (auto few = CheckFields(made.wish_.fields); !few) return tl::unexpected(few.error());
+  if (auto known = CheckFields(operation, made.wish_.fields); !known) {
+    return tl::unexpected(known.error());
+  }
   return made;
 }
 
 bool Selection::Holds(const Condition& condition, const DocNode& item) {
+  if (!condition.at.many) return Meets(condition, TextAt(item, condition.at));
+  // One of them must meet it; what is said not to be so must be so of none.
+  std::vector<std::string_view> texts;
+  Collect(item, condition.at.path, texts);
+  const auto meets = [&](std::string_view text) { return Meets(condition, text); };
+  if (condition.op == Comparison::Op::kIsNot) return std::all_of(texts.begin(), texts.end(), meets);
+  return std::any_of(texts.begin(), texts.end(), meets);
+}
+
+bool Selection::Meets(const Condition& condition, std::string_view text) {
   using Op = Comparison::Op;
-  const auto text = TextAt(item, condition.at);
   if (condition.op == Op::kContains) return text.find(condition.value) != text.npos;
   if (text.empty() && condition.op != Op::kIs) return condition.op == Op::kIsNot;
   return condition.Meets(condition.at.kind == Key::Kind::kNumber

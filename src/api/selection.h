@@ -1,11 +1,12 @@
 // Selection: which items of a list are shown, in which order, and where the next page begins.
 //
 // For every list but that of jobs, which has its own for speed and the same words. Which keys there
-// are is read from the OpenAPI document; `status.` and `spec.` may be left out ("phase=ready"). An
-// unknown key, a comparison that makes no sense or a cursor of another list is refused, because an
-// empty page would look like an answer. Items stand in the order of the sort key and then of what
-// tells them apart, and a cursor names both, so none that stays is skipped or shown twice. Costs a
-// look at each item, and a sort.
+// are is read from the OpenAPI document; `status.` and `spec.` may be left out ("phase=ready"), and
+// of a list one item must meet the condition ("jobs.user=ana"). An unknown key or field, a
+// comparison that makes no sense or a cursor of another list is refused, because an empty page
+// would look like an answer. Items stand in the order of the sort key and then of what tells them
+// apart, and a cursor names both, so none that stays is skipped or shown twice. Costs a look at
+// each item, and a sort.
 #pragma once
 
 #include <cstdint>
@@ -73,6 +74,7 @@ class Selection {
   std::optional<Key> Find(std::string_view name) const;
   tl::unexpected<Error> Unknown(const char* parameter, std::string_view name) const;
   static bool Holds(const Condition& condition, const model::DocNode& item);
+  static bool Meets(const Condition& condition, std::string_view text);
 
   const Operation* operation_ = nullptr;
   Wish wish_;

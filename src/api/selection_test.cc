@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "api/listing.h"
 #include "model/document_writer.h"
 #include "model/event.h"
 
@@ -140,6 +141,58 @@ TEST_F(SelectionTest, OnlyTheFieldsThatAreWantedAreShown) {
             "{\n  \"id\": \"n2\",\n  \"status\": {\n    \"phase\": \"ready\"\n  }\n}\n");
 }
 
+TEST_F(SelectionTest, AFieldThatIsNotKnownIsRefusedWithThoseThatAre) {
+  for (const char* fields :
+       {"colour", "id,status.colour", "status.phase.more", "labelsx", "id,,name"}) {
+    const auto page = Page({.fields = fields});
+    ASSERT_FALSE(page) << fields;
+    EXPECT_EQ(page.error().path, "fields") << fields;
+    EXPECT_EQ(page.error().code, ErrorCode::kUsage);
+    EXPECT_NE(page.error().hint.find("status.phase"), std::string::npos) << page.error().hint;
+    EXPECT_NE(page.error().hint.find("labels[.KEY]"), std::string::npos) << page.error().hint;
+  }
+  for (const char* fields :
+       {"", "status", "labels", "labels.rack.b", "spec.nics", "spec.gpus.H100"}) {
+    EXPECT_TRUE(Page({.fields = fields})) << fields;
+  }
+  const auto label = Page({.filter = "id=n2", .fields = "labels.rack.b"});
+  EXPECT_EQ(label->Find("nodes")->children.at(0).Find("labels")->children.at(0).text, "r1");
+}
+
+TEST_F(SelectionTest, WhatOnlyOneObjectShowsIsNoFieldOfAList) {
+  EXPECT_TRUE(CheckFields(Of("/jobs/1"), "spec,spec.gpus,status.workers"));
+  EXPECT_FALSE(CheckFields(Of("/jobs"), "spec"));
+  EXPECT_FALSE(CheckFields(Of("/jobs"), "status.workers"));
+  EXPECT_TRUE(CheckFields(Of("/jobs"), "id,status.preemption.at"));
+}
+
+TEST_F(SelectionTest, OfAListOneItemMustMeetTheCondition) {
+  model::Problems problems;
+  const auto gpus = model::ParseDocuments(R"([
+      {"id": "n/0", "status": {"jobs": [{"id": "1", "user": "ana"}, {"id": "2", "user": "ben"}]}},
+      {"id": "n/1", "status": {"jobs": [{"id": "2", "user": "ben"}]}},
+      {"id": "n/2", "status": {"jobs": []}}])",
+                                          problems)
+                        .at(0)
+                        .children;
+  const auto ids = [&](const std::string& filter) {
+    const auto selection = Selection::Make(Of("/gpus"), {.filter = filter});
+    if (!selection) return selection.error().path;
+    std::string list;
+    const auto page = selection->Page(gpus, 7);
+    for (const auto& item : page->Find("gpus")->children) {
+      list += item.Find("id")->text + " ";
+    }
+    return list;
+  };
+  EXPECT_EQ(ids("status.jobs.user=ana"), "n/0 ");
+  EXPECT_EQ(ids("jobs.id=2"), "n/0 n/1 ");
+  EXPECT_EQ(ids("jobs.user!=ana"), "n/1 n/2 ");
+  EXPECT_EQ(ids("jobs.user~e"), "n/0 n/1 ");
+  EXPECT_EQ(ids("jobs.colour=red"), "filter");
+  EXPECT_FALSE(Selection::Make(Of("/gpus"), {.sort = "jobs.user"})) << "which of them would count?";
+}
+
 TEST_F(SelectionTest, NamesStandAsPeopleCount) {
   EXPECT_LT(NaturalOrder("n2", "n10"), 0);
   EXPECT_LT(NaturalOrder("a", "a/b"), 0);
@@ -153,11 +206,12 @@ TEST_F(SelectionTest, NamesStandAsPeopleCount) {
 TEST_F(SelectionTest, TheDocumentKnowsTheListsAndTheEvents) {
   for (const auto& [path, id] : {std::pair{"/nodes", "id"},
                                  {"/gpus", "id"},
-                                 {"/jobs/1/workers", "worker"},
+                                 {"/jobs/1/workers", "id"},
+                                 {"/arrays", "id"},
                                  {"/events", "revision"},
                                  {"/jobs/1/checkpoints", "revision"},
                                  {"/audit", "id"},
-                                 {"/usage", "name"}}) {
+                                 {"/usage", "id"}}) {
     EXPECT_EQ(Of(path).keys.at(0).path, id) << path;
   }
   const auto& schemas = *router_->document().Find("components")->Find("schemas");

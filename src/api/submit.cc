@@ -1,6 +1,10 @@
 #include "api/submit.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "api/jobs.h"
@@ -21,19 +25,81 @@ using model::TextNode;
 
 namespace {
 
+using Broken = control::Submission::Broken;
+
 struct Jobs {
   std::vector<model::Job> all;
   std::vector<std::string> paths;  // where each is in the body
+  std::vector<model::AmountsAt> amounts;
+  std::vector<Broken> broken;
+  std::optional<Error> mistakes;  // of the files themselves
 };
 
+// Whether the path is that of the part, or of something in it.
+bool IsIn(std::string_view path, std::string_view part) {
+  if (part.empty() || path == part) return true;
+  return path.starts_with(part) && (path[part.size()] == '.' || path[part.size()] == '[');
+}
+
+// Which jobs the mistakes are in, so that the others can be looked at further. Where that cannot be
+// told nothing can.
+bool FindBroken(const Error& mistakes, Jobs& jobs) {
+  for (const auto& mistake : mistakes.all) {
+    bool found = false;
+    for (std::size_t i = 0; i < jobs.paths.size() && !found; ++i) {
+      found = !mistake.path.empty() && IsIn(mistake.path, jobs.paths[i]);
+      if (!found) continue;
+      const auto queue = jobs.paths[i] + (jobs.paths[i].empty() ? "queue" : ".queue");
+      if (IsIn(mistake.path, queue)) jobs.broken[i] = Broken::kQueueToo;
+      if (jobs.broken[i] == Broken::kNo) jobs.broken[i] = Broken::kYes;
+    }
+    if (!found) return false;
+  }
+  return true;
+}
+
+// The error: what is no list of jobs at all.
 Result<Jobs> DecodeJobs(const std::string& body) {
   auto decoded = model::DecodeSpec(body);
-  if (decoded.problems.HasErrors()) return tl::unexpected(model::ToError(decoded.problems));
-  if (decoded.spec.jobs.empty() || !decoded.spec.queues.empty()) {
+  const bool wrong = decoded.problems.HasErrors();
+  Jobs jobs{std::move(decoded.spec.jobs),
+            std::move(decoded.job_paths),
+            std::move(decoded.amounts),
+            {},
+            {}};
+  jobs.broken.resize(jobs.all.size());
+  if (wrong) {
+    jobs.mistakes = model::ToError(decoded.problems);
+    const bool all = !decoded.problems.Full() && decoded.spec.queues.empty();
+    if (!all || !FindBroken(*jobs.mistakes, jobs)) return tl::unexpected(*jobs.mistakes);
+    return jobs;
+  }
+  if (jobs.all.empty() || !decoded.spec.queues.empty()) {
     return Fail(ErrorCode::kInvalid, "this is not a job file",
                 "`muster queue apply` takes queues; a job has a name and a command");
   }
-  return Jobs{std::move(decoded.spec.jobs), std::move(decoded.job_paths)};
+  return jobs;
+}
+
+// Both in one answer, in the order of the body.
+Error Together(const Error& mistakes, const Error& faults, const std::vector<std::string>& paths) {
+  std::vector<std::pair<std::size_t, Error>> all;
+  const auto add = [&](const Error& from) {
+    for (const auto& one : from.all.empty() ? std::vector<Error>{from} : from.all) {
+      std::size_t job = 0;
+      while (job < paths.size() && !IsIn(one.path, paths[job])) ++job;
+      all.emplace_back(job, one);
+    }
+  };
+  add(mistakes);
+  add(faults);
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  Error error = all.front().second;
+  error.code = ErrorCode::kInvalid;
+  error.message += fmt::format(", and {} more", all.size() - 1);
+  for (auto& [job, one] : all) error.all.push_back(std::move(one));
+  return error;
 }
 
 tl::unexpected<Error> TooMany() {
@@ -103,54 +169,64 @@ std::vector<Trace> TracesOf(const std::vector<model::Job>& jobs,
 }  // namespace
 
 void SubmitJobs(Desk& desk, const Call& asked) {
-  auto jobs = DecodeJobs(asked.request->body);
-  if (!jobs) return ReplyError(*asked.exchange, jobs.error());
+  auto decoded = DecodeJobs(asked.request->body);
+  if (!decoded) return ReplyError(*asked.exchange, decoded.error());
   Call call = asked;
   const auto key = KeyOf(call);
   if (!key.empty()) call.digest = DigestOf(call);  // once: the body may be large
-  desk.Change(call, 201,
-              [call, jobs = std::move(jobs->all), paths = std::move(jobs->paths), key](
-                  Controller& control, const Access& access) -> Result<Changed> {
-                const auto account = MayHave(access, call, jobs);
-                if (!account) return tl::unexpected(account.error());
-                std::vector<control::Submission> submissions;
-                submissions.reserve(jobs.size());
-                for (std::size_t i = 0; i < jobs.size(); ++i) {
-                  control::Submission one;
-                  one.spec = jobs[i];
-                  one.user = access.caller().user;
-                  one.uid = account->uid;
-                  one.gid = account->gid;
-                  one.held = call.Flag("held");
-                  one.dry_run = call.dry_run();
-                  one.access = &access;
-                  one.at = paths[i];
-                  if (i == 0) {
-                    one.key = key;
-                    one.digest = call.digest;
-                  }
-                  submissions.push_back(std::move(one));
-                }
-                const auto first_new = control.state().next_job();
-                auto made = control.SubmitAll(std::move(submissions));
-                if (!made) return tl::unexpected(made.error());
-                DocNode list = ListNode();
-                for (std::size_t i = 0; i < jobs.size(); ++i) {
-                  DocNode one = MapNode();
-                  Put(one, "id", TextNode(std::to_string((*made)[i])));
-                  Put(one, "name", TextNode(jobs[i].name));
-                  Put(one, "queue", TextNode(jobs[i].queue));
-                  if (const auto& range = jobs[i].array) {
-                    Put(one, "tasks", NumberNode(range->last - range->first + 1));
-                  }
-                  list.children.push_back(std::move(one));
-                }
-                DocNode node = MapNode();
-                Put(node, "jobs", std::move(list));
-                Changed changed{std::move(node), TracesOf(jobs, *made, first_new)};
-                changed.remembered = true;
-                return changed;
-              });
+  desk.Change(
+      call, 201,
+      [call, all = std::move(*decoded), key](Controller& control,
+                                             const Access& access) -> Result<Changed> {
+        const auto& [jobs, paths, amounts, broken, mistakes] = all;
+        const auto account = MayHave(access, call, jobs);
+        if (!account && !mistakes) return tl::unexpected(account.error());
+        std::vector<control::Submission> submissions;
+        submissions.reserve(jobs.size());
+        for (std::size_t i = 0; i < jobs.size(); ++i) {
+          control::Submission one;
+          one.spec = jobs[i];
+          one.user = access.caller().user;
+          if (account) {
+            one.uid = account->uid;
+            one.gid = account->gid;
+          }
+          one.held = call.Flag("held");
+          one.dry_run = call.dry_run() || mistakes;
+          one.access = &access;
+          one.at = paths[i];
+          one.amounts = amounts[i];
+          one.broken = broken[i];
+          if (i == 0 && !mistakes) {
+            one.key = key;
+            one.digest = call.digest;
+          }
+          submissions.push_back(std::move(one));
+        }
+        const auto first_new = control.state().next_job();
+        auto made = control.SubmitAll(std::move(submissions));
+        if (mistakes) {
+          return tl::unexpected(made ? *mistakes : Together(*mistakes, made.error(), paths));
+        }
+        if (!made) return tl::unexpected(made.error());
+        DocNode list = ListNode();
+        for (std::size_t i = 0; i < jobs.size(); ++i) {
+          DocNode one = MapNode();
+          Put(one, "id", TextNode(std::to_string((*made)[i])));
+          Put(one, "name", TextNode(jobs[i].name));
+          Put(one, "queue", TextNode(jobs[i].queue));
+          if (const auto& range = jobs[i].array) {
+            Put(one, "tasks", NumberNode(range->last - range->first + 1));
+          }
+          list.children.push_back(std::move(one));
+        }
+        DocNode node = MapNode();
+        Put(node, "jobs", std::move(list));
+        if (call.dry_run()) Put(node, "dry_run", model::BoolNode(true));
+        Changed changed{std::move(node), TracesOf(jobs, *made, first_new)};
+        changed.remembered = true;
+        return changed;
+      });
 }
 
 // The state is copied on the controller's thread and tried out on another: a large cluster takes a
@@ -158,26 +234,29 @@ void SubmitJobs(Desk& desk, const Call& asked) {
 void PlanJob(Desk& desk, Worker& worker, const Call& call) {
   auto jobs = DecodeJobs(call.request->body);
   if (!jobs) return ReplyError(*call.exchange, jobs.error());
+  if (jobs->mistakes) return ReplyError(*call.exchange, *jobs->mistakes);
   if (jobs->all.size() != 1 || jobs->all.front().array) {
     return ReplyError(*call.exchange, {ErrorCode::kInvalid, "a plan is for one job",
                                        "submit several with --dry-run to check them"});
   }
-  desk.Begin(call,
-             [call, &worker, jobs = std::move(jobs->all), at = jobs->paths.front()](
-                 Controller& control, const Access& access) -> Result<void> {
-               auto account = MayHave(access, call, jobs);
-               if (!account) return tl::unexpected(account.error());
-               control::Submission submission;
-               submission.spec = jobs.front();
-               submission.user = access.caller().user;
-               submission.access = &access;
-               submission.at = at;
-               submission.dry_run = true;
-               if (auto sound = control.Submit(submission); !sound) {
-                 return tl::unexpected(sound.error());
-               }
-               return TryOut(control, worker, call, jobs.front(), access);
-             });
+  desk.Begin(
+      call,
+      [call, &worker, jobs = std::move(jobs->all), at = jobs->paths.front(),
+       amounts = jobs->amounts.front()](Controller& control, const Access& access) -> Result<void> {
+        auto account = MayHave(access, call, jobs);
+        if (!account) return tl::unexpected(account.error());
+        control::Submission submission;
+        submission.spec = jobs.front();
+        submission.user = access.caller().user;
+        submission.access = &access;
+        submission.at = at;
+        submission.amounts = amounts;
+        submission.dry_run = true;
+        if (auto sound = control.Submit(submission); !sound) {
+          return tl::unexpected(sound.error());
+        }
+        return TryOut(control, worker, call, jobs.front(), access);
+      });
 }
 
 void PlanWaitingJob(Desk& desk, Worker& worker, const Call& call) {

@@ -1,6 +1,7 @@
 #include "api/watch.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "api/record_list.h"
@@ -52,7 +53,7 @@ bool MaySee(const state::State& state, const Access& access, const state::Record
   return false;  // forgotten: nobody knows whose it was
 }
 
-bool Wanted(const std::string& kinds, std::string_view kind) {
+bool Listed(const std::string& kinds, std::string_view kind) {
   return kinds.empty() || kinds.find("," + std::string(kind) + ",") != std::string::npos;
 }
 
@@ -60,10 +61,7 @@ std::string Frame(std::uint64_t revision, std::string_view kind, const std::stri
   std::string text = "id: " + std::to_string(revision) + "\nevent: ";
   text += kind;
   text += "\ndata: ";
-  // One line: what the writer put on several is joined.
-  for (const char c : json) {
-    if (c != '\n') text += c;
-  }
+  text += json;
   text += "\n\n";
   return text;
 }
@@ -93,10 +91,14 @@ std::string KeyOf(const control::Caller& caller) {
 
 }  // namespace
 
+bool Watch::Wish::Holds(const DocNode& shown) const {
+  return selection == nullptr || selection->Holds(shown);
+}
+
 // A stream that is still behind.
 struct Watch::Replay {
   Call call;
-  std::string kinds;
+  Wish wish;
   std::uint64_t at = 0;  // what it has seen
 };
 
@@ -108,13 +110,21 @@ void Watch::Events(const Call& call) {
     return ListRecords(desk_, call, [call](Controller& control, const Access& access) {
       const std::string kinds = call.Text("kinds").empty() ? "" : "," + call.Text("kinds") + ",";
       return RecordsOf{0, [&control, access, kinds](const auto& record, const auto& body) {
-                         const bool shown = Wanted(kinds, model::KindOf(body)) &&
+                         const bool shown = Listed(kinds, model::KindOf(body)) &&
                                             MaySee(control.state(), access, record, body);
                          return shown ? std::optional(control::RecordView(record, body))
                                       : std::nullopt;
                        }};
     });
   }
+  for (const char* name : {"limit", "cursor", "sort", "fields"}) {
+    if (call.Text(name).empty()) continue;
+    const auto what = std::string("a stream takes no `") + name + "`";
+    return ReplyError(*call.exchange,
+                      {ErrorCode::kUsage, what, "it takes filter, kinds and since", name});
+  }
+  auto selection = SelectionOf(call);
+  if (!selection) return ReplyError(*call.exchange, selection.error());
   const auto* last = call.request->Find("Last-Event-ID");
   const auto behind =
       last != nullptr ? model::ParseWhole(*last) : model::ParseWhole(call.Text("since"));
@@ -124,7 +134,11 @@ void Watch::Events(const Call& call) {
   }
   auto replay = std::make_shared<Replay>();
   replay->call = call;
-  replay->kinds = call.Text("kinds").empty() ? "" : "," + call.Text("kinds") + ",";
+  replay->wish.kinds = call.Text("kinds").empty() ? "" : "," + call.Text("kinds") + ",";
+  replay->wish.filter = call.Text("filter");
+  if (!replay->wish.filter.empty()) {
+    replay->wish.selection = std::make_shared<const Selection>(std::move(*selection));
+  }
   desk_.Begin(call, [this, replay, behind](Controller& control, const Access&) -> Result<void> {
     const auto now = control.state().revision();
     replay->at = static_cast<std::uint64_t>(behind.value_or(static_cast<std::int64_t>(now)));
@@ -143,6 +157,11 @@ void Watch::Events(const Call& call) {
       }
     }
     replay->call.exchange->BeginStream(200, "text/event-stream", {{"Cache-Control", "no-store"}});
+    // The head is all that is asked for, and there is no end to wait for.
+    if (replay->call.request->method == "HEAD") {
+      replay->call.exchange->Finish();
+      return {};
+    }
     replay->call.exchange->Write(": muster\n\n");
     Catch(replay, control);
     return {};
@@ -166,8 +185,11 @@ void Watch::Catch(const std::shared_ptr<Replay>& replay, Controller& control) {
     auto body = model::DecodeEvent(record.body);
     if (!body) return tl::unexpected(body.error());
     const auto kind = model::KindOf(*body);
-    if (Wanted(replay->kinds, kind) && MaySee(control.state(), *access, record, *body)) {
-      missed += Frame(record.revision, kind, model::WriteJson(control::RecordView(record, *body)));
+    if (!Listed(replay->wish.kinds, kind)) return {};
+    if (!MaySee(control.state(), *access, record, *body)) return {};
+    const auto shown = control::RecordView(record, *body);
+    if (replay->wish.Holds(shown)) {
+      missed += Frame(record.revision, kind, model::WriteJsonLine(shown));
     }
     return {};
   });
@@ -193,7 +215,7 @@ void Watch::Join(const Replay& replay, const Access& access) {
     group.access_at = rights_at_;
   }
   Send();  // what waits is older than where this one begins
-  group.streams[replay.kinds].watchers.push_back(replay.call.exchange);
+  group.streams[replay.wish].watchers.push_back(replay.call.exchange);
   ++watchers_;
   desk_.Keep(replay.call, replay.call.exchange, [](Controller&, const Access&) { return true; });
   if (!std::exchange(ticking_, true)) {
@@ -207,7 +229,7 @@ void Watch::KeepAlive() {
     const auto comment = std::make_shared<const std::string>(": still here\n\n");
     std::vector<Delivery> deliveries;
     for (auto& [key, group] : groups_) {
-      for (auto& [kinds, stream] : group.streams) {
+      for (auto& [wish, stream] : group.streams) {
         std::erase_if(stream.watchers, [](const auto& one) { return one->over(); });
         for (const auto& one : stream.watchers) deliveries.push_back({one, comment});
       }
@@ -228,15 +250,11 @@ void Watch::Written(const Controller& control, std::span<const Event> events) {
     if (ChangesRights(event.body)) rights_at_ = event.record->revision;
   }
   if (watchers_ == 0) return;
-  std::vector<std::string> frames(events.size());
-  const auto frame = [&](std::size_t i) -> const std::string& {
-    const auto& [record, body] = events[i];
-    if (frames[i].empty()) {
-      frames[i] = Frame(record->revision, model::KindOf(body),
-                        model::WriteJson(control::RecordView(*record, body)));
-    }
-    return frames[i];
+  struct Shown {
+    DocNode view;
+    std::string frame;
   };
+  std::vector<std::optional<Shown>> shown(events.size());
   for (auto& [key, group] : groups_) {
     if (group.access_at != rights_at_) {
       group.access = std::make_unique<Access>(control.state(), control.members(), group.caller);
@@ -245,8 +263,14 @@ void Watch::Written(const Controller& control, std::span<const Event> events) {
     for (std::size_t i = 0; i < events.size(); ++i) {
       const auto& [record, body] = events[i];
       if (!MaySee(control.state(), *group.access, *record, body)) continue;
-      for (auto& [kinds, stream] : group.streams) {
-        if (Wanted(kinds, model::KindOf(body))) stream.waiting += frame(i);
+      const auto kind = model::KindOf(body);
+      for (auto& [wish, stream] : group.streams) {
+        if (!Listed(wish.kinds, kind)) continue;
+        if (!shown[i]) {
+          shown[i].emplace(Shown{control::RecordView(*record, body), {}});
+          shown[i]->frame = Frame(record->revision, kind, model::WriteJsonLine(shown[i]->view));
+        }
+        if (wish.Holds(shown[i]->view)) stream.waiting += shown[i]->frame;
       }
     }
   }
@@ -257,7 +281,7 @@ void Watch::Written(const Controller& control, std::span<const Event> events) {
 void Watch::Send() {
   std::vector<Delivery> deliveries;
   for (auto& [key, group] : groups_) {
-    for (auto& [kinds, stream] : group.streams) {
+    for (auto& [wish, stream] : group.streams) {
       if (stream.waiting.empty()) continue;
       const auto text = std::make_shared<const std::string>(std::exchange(stream.waiting, {}));
       for (const auto& one : stream.watchers) deliveries.push_back({one, text});

@@ -2,11 +2,11 @@
 //
 // What was committed is handed over by the controller's thread once, with what it takes to decide
 // who may see it; each event is written as JSON once, however many watch. Watchers of one caller
-// share the decision. The first event is sent at once; those that follow within kPaceMs are sent
+// share the decision, and of one wish the bytes. A stream takes a filter; what makes sense for a
+// page only is refused. The first event is sent at once; those that follow within kPaceMs are sent
 // together, so a thousand watchers cost the scheduler one hand-over and each of them one write a
-// pace, however much happens. A watcher begins where it says, with what the store has, and goes on
-// without a gap; one that does not read is cut off and comes back with Last-Event-ID. What it
-// missed is read in small pieces, so that the scheduler never waits for it.
+// pace. A watcher begins where it says, with what the store has, and goes on without a gap; one
+// that does not read is cut off and comes back with Last-Event-ID.
 #pragma once
 
 #include <atomic>
@@ -15,6 +15,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "api/desk.h"
@@ -41,15 +42,24 @@ class Watch {
   std::size_t watchers() const { return watchers_; }
 
  private:
-  struct Stream {  // of one caller, for one choice of kinds
+  struct Wish {
+    std::string kinds;   // ",a,b,"; empty: all
+    std::string filter;  // as it was written: those with the same one are served alike
+    std::shared_ptr<const Selection> selection;  // null: without a filter
+    bool Holds(const DocNode& shown) const;
+    bool operator<(const Wish& other) const {
+      return std::tie(kinds, filter) < std::tie(other.kinds, other.filter);
+    }
+  };
+  struct Stream {  // of one caller and one wish
     std::vector<std::shared_ptr<net::Exchange>> watchers;
     std::string waiting;  // frames that are sent at the next pace
   };
   struct Group {  // of one caller
     control::Caller caller;
     std::unique_ptr<Access> access;
-    std::uint64_t access_at = 0;            // revision of the rights that it was made from
-    std::map<std::string, Stream> streams;  // by kinds: ",a,b,"; empty: all
+    std::uint64_t access_at = 0;  // revision of the rights that it was made from
+    std::map<Wish, Stream> streams;
   };
 
   struct Replay;

@@ -210,7 +210,7 @@ int ApplyQueues(Session& session, const std::string& file, const client::Client:
 }
 
 int SaveSnapshot(Session& session, const std::string& file, bool over) {
-  const auto bytes = session.client().Get("snapshot");
+  const auto bytes = session.client().Get("snapshots");
   if (!bytes) return Refuse(bytes.error());
   if (auto written = WriteNew(file, *bytes, over); !written) return Refuse(written.error());
   std::cerr << "saved " << bytes->size() << " bytes; `muster snapshot replay " << file

@@ -145,7 +145,7 @@ std::string WorkerLeaving(const Json& facts) {
   if (why == "paused" || why == "shrunk" || why == "moved") {
     out += fmt::format(", rule {}", Text(facts, "rule"));
   }
-  if (const auto cause = Number(facts, "cause"); cause != 0) {
+  if (const auto cause = Text(facts, "cause"); !cause.empty() && cause != "0") {
     out += fmt::format(", for job {}", cause);
   }
   if (const auto lost = Number(facts, "lost_gpu_ms", -1); lost > 0) {

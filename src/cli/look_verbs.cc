@@ -101,16 +101,24 @@ int WhoAmI(Session& session) {
 int Usage(Session& session, const std::string& by, const std::string& since) {
   client::Client::Query query{{"by", by}};
   if (!since.empty()) query["since"] = since;
-  const std::string head = by == "user" ? "USER" : by == "queue" ? "QUEUE" : "JOB";
-  return session.Show(
-      session.List("usage", query), {head, "GPU-HOURS", "JOBS", "RUNNING"}, [](const Json& got) {
-        Rows rows;
-        for (const auto& one : got.at("usage")) {
-          rows.push_back({one.value("name", ""), fmt::format("{:.2f}", one.value("gpu_hours", 0.0)),
-                          Plain(one.at("jobs")), Plain(one.at("running"))});
-        }
-        return rows;
-      });
+  const bool jobs = by == "job";
+  std::vector<std::string> heads{by == "user"    ? "USER"
+                                 : by == "queue" ? "QUEUE"
+                                                 : "NAME",
+                                 "GPU-HOURS", "JOBS", "RUNNING"};
+  if (jobs) heads.insert(heads.begin(), "JOB");
+  return session.Show(session.List("usage", query), heads, [jobs](const Json& got) {
+    Rows rows;
+    for (const auto& one : got.at("usage")) {
+      auto& row = rows.emplace_back();
+      if (jobs) row.push_back(one.value("id", ""));
+      row.push_back(one.value("name", ""));
+      row.push_back(fmt::format("{:.2f}", one.value("gpu_hours", 0.0)));
+      row.push_back(Plain(one.at("jobs")));
+      row.push_back(Plain(one.at("running")));
+    }
+    return rows;
+  });
 }
 
 int Decisions(Session& session) {

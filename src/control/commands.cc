@@ -308,8 +308,12 @@ Result<void> Controller::ScaleTask(JobNumber id, int minimum, int maximum, const
                 "submit it again with other counts");
   }
   if (minimum < 1 || maximum < minimum || maximum > model::kMostWorkers) {
-    return Fail(ErrorCode::kInvalid,
-                "workers are counted from 1 to 100000, the maximum not below the minimum");
+    return tl::unexpected(
+        Error{ErrorCode::kInvalid,
+              fmt::format("{} to {} is no number of workers: they are counted from 1 to {}, the "
+                          "maximum not below the minimum",
+                          minimum, maximum, model::kMostWorkers),
+              "give the minimum first: 2..8", "workers"});
   }
   int held = 0;  // up to the last worker that has a place
   for (std::size_t w = 0; w < (*job)->workers.size(); ++w) {
@@ -318,7 +322,10 @@ Result<void> Controller::ScaleTask(JobNumber id, int minimum, int maximum, const
   auto changed = std::make_shared<model::Job>(spec);
   changed->roles[0].count = maximum;
   changed->groups[0].minimum = minimum;
-  if (auto admitted = engine_.Admit(*changed, NowMs()); !admitted) return admitted;
+  if (auto admitted = engine_.Admit(*changed, NowMs()); !admitted) {
+    admitted.error().path = "workers";
+    return admitted;
+  }
   const bool too_many = (*job)->Holds() && maximum < held;
   if (too_many && (*job)->stopping != StopWhy::kNone) {
     return Stopping(**job, "scale it when it has stopped");

@@ -25,6 +25,7 @@
 #include "base/result.h"
 #include "control/access.h"
 #include "model/event.h"
+#include "model/spec_codec.h"
 #include "pools/pool.h"
 #include "sim/engine_view.h"
 #include "state/mark.h"
@@ -77,6 +78,10 @@ struct Submission {
   // What was asked for with it: the same key for something else is a mistake.
   std::string digest{};
   std::string at{};  // its place in the request, for errors: "jobs[1]"
+  model::AmountsAt amounts = model::AmountsAt::kResources;  // in its file, likewise
+  // Mistakes were found in its file already: only its queue is looked at, where that is known.
+  enum class Broken : std::uint8_t { kNo, kYes, kQueueToo };
+  Broken broken = Broken::kNo;
   bool held = false;
   bool dry_run = false;
   const Access* access = nullptr;  // of the submitter; null: it may see all

@@ -147,14 +147,36 @@ Result<void> CheckCountables(const model::Job& spec, const state::State& state) 
 
 }  // namespace
 
+namespace {
+
+// The key as this file has it: keys of `resources` may stand at the top, or in a role.
+std::string KeyIn(const Submission& submission, const std::string& path) {
+  using model::AmountsAt;
+  constexpr std::string_view kResources = "resources.";
+  const bool of_role = path == "workers" || path == "gpu_types" || path.starts_with(kResources);
+  if (submission.amounts == AmountsAt::kRoles && of_role) {
+    const auto& roles = submission.spec.roles;
+    if (roles.size() != 1) return "roles";  // which of them is not told
+    return fmt::format("roles.{}.{}", roles[0].name, path == "workers" ? "count" : path);
+  }
+  const bool top = submission.amounts == AmountsAt::kTop && path.starts_with(kResources);
+  return top ? path.substr(kResources.size()) : path;
+}
+
+}  // namespace
+
 // What is wrong with the job, all of it, and whom it follows but for those of `batch`, the names of
 // jobs that come before it in the same request.
 std::vector<Error> Controller::Faults(const Submission& submission,
                                       const std::set<std::string>& batch,
                                       std::vector<Follows>& follows) {
+  using Broken = Submission::Broken;
   const auto& spec = submission.spec;
   std::vector<Error> faults;
+  if (submission.broken == Broken::kQueueToo) return faults;
+  const bool whole = submission.broken == Broken::kNo;
   for (auto* check : {CheckSize, CheckAfter, CheckKind, CheckCommand}) {
+    if (!whole) break;
     if (auto sound = check(spec); !sound) faults.push_back(sound.error());
   }
   // A queue that may not be known of is answered as one that is not there.
@@ -162,6 +184,7 @@ std::vector<Error> Controller::Faults(const Submission& submission,
       submission.access != nullptr && submission.access->On(spec.queue) == Role::kNone;
   const bool has_queue = !hidden && engine_.cluster().queues().Find(spec.queue) != engine::kNone;
   if (!has_queue) faults.push_back(NoQueue(state_.queues(), submission.access, spec.queue));
+  if (!whole) return faults;
   if (!spec.after.empty() && spec.after.size() <= kMostFollowed) {
     Submission known = submission;
     std::erase_if(known.spec.after, [&](const auto& after) { return batch.contains(after.job); });
@@ -176,7 +199,10 @@ std::vector<Error> Controller::Faults(const Submission& submission,
   if (auto there = CheckCountables(spec, state_); !there) faults.push_back(there.error());
   // Only a job that makes sense is held against the machines.
   if (!faults.empty()) return faults;
-  if (auto admitted = engine_.Admit(spec, NowMs()); !admitted) faults.push_back(admitted.error());
+  if (auto admitted = engine_.Admit(spec, NowMs()); !admitted) {
+    admitted.error().path = KeyIn(submission, admitted.error().path);
+    faults.push_back(std::move(admitted.error()));
+  }
   return faults;
 }
 

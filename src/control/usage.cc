@@ -33,7 +33,9 @@ bool Usage::Wants(const std::string& user, const std::string& queue, std::int64_
 
 void Usage::Add(const state::JobRecord& job, std::int64_t now_ms) {
   if (!Wants(job.user, job.spec->queue, job.ending ? job.ending->at_ms : now_ms)) return;
-  auto& row = used_[by_ == "queue" ? job.spec->queue : by_ == "job" ? job.name() : job.user];
+  const auto name = by_ == "queue" ? job.spec->queue : by_ == "job" ? job.name() : job.user;
+  auto& row = used_[by_ == "job" ? std::to_string(job.id) : name];  // names are not unique
+  row.name = name;
   row.gpu_ms += GpuMsOf(job, now_ms);
   ++row.jobs;
   row.running += job.Holds() ? 1 : 0;
@@ -41,9 +43,10 @@ void Usage::Add(const state::JobRecord& job, std::int64_t now_ms) {
 
 std::vector<model::DocNode> Usage::View() const {
   std::vector<model::DocNode> list;
-  for (const auto& [name, row] : used_) {
+  for (const auto& [id, row] : used_) {
     model::DocNode node = model::MapNode();
-    Put(node, "name", model::TextNode(name));
+    Put(node, "id", model::TextNode(id));
+    Put(node, "name", model::TextNode(row.name));
     Put(node, "gpu_hours", model::PlainNode(FormatMilli(row.gpu_ms / 3600)));
     Put(node, "jobs", model::NumberNode(row.jobs));
     Put(node, "running", model::NumberNode(row.running));

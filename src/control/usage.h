@@ -27,12 +27,13 @@ class Usage {
 
  private:
   struct Used {
+    std::string name;
     std::int64_t gpu_ms = 0, jobs = 0, running = 0;
   };
   Access access_;
   std::string by_;
   std::int64_t since_ms_;
-  std::map<std::string, Used> used_;
+  std::map<std::string, Used> used_;  // by id: of a job its number, else the name
 };
 
 }  // namespace muster::control

@@ -45,6 +45,30 @@ DocNode Devices(std::uint64_t mask) {
   return list;
 }
 
+std::int64_t HeldGpuMilli(const JobRecord& job) {
+  std::int64_t held = 0;
+  const auto roles = WorkerRoles(*job.spec);
+  for (std::size_t w = 0; w < job.workers.size() && w < roles.size(); ++w) {
+    if (!job.workers[w].Holds()) continue;
+    const auto& gpu = job.spec->roles[static_cast<std::size_t>(roles[w])].request.gpu;
+    const auto each = gpu.kind == model::GpuKind::kShare ? gpu.share_milli : kMilli;
+    held += std::popcount(job.workers[w].devices) * each;
+  }
+  return held;
+}
+
+std::int64_t MostWorkers(const model::Job& spec) {
+  std::int64_t most = 0;
+  for (const auto& role : spec.roles) most += role.count;
+  return most;
+}
+
+std::int64_t LeastWorkers(const model::Job& spec) {
+  std::int64_t least = 0;
+  for (const auto& group : spec.groups) least += group.parent < 0 ? group.minimum : 0;
+  return least;
+}
+
 std::string JobName(const state::State& state, const Access& access, JobNumber id) {
   std::string name;
   if (const auto* job = state.Find(id)) {

@@ -1,6 +1,7 @@
 // ViewParts: what several views show alike: amounts, times, places, preemptions, ends.
 //
-// Times are RFC 3339 in UTC. Only for the views of this room.
+// Times are RFC 3339 in UTC. Only for the views of this room, and for lists that ask the same of a
+// job.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,11 @@ void PutAge(DocNode& node, std::int64_t created_ms, std::uint64_t revision);
 DocNode Devices(std::uint64_t mask);
 DocNode PreemptionView(const state::State& state, const Access& access,
                        const state::Preemption& one);
+// GPUs that its workers hold, in thousandths.
+std::int64_t HeldGpuMilli(const state::JobRecord& job);
+// How many workers it may have, and without how many it does not run.
+std::int64_t MostWorkers(const model::Job& spec);
+std::int64_t LeastWorkers(const model::Job& spec);
 // With its name where that may be seen.
 std::string JobName(const state::State& state, const Access& access, JobNumber id);
 // How it ended, in a sentence.

@@ -43,18 +43,6 @@ DocNode ExitView(const model::ExitFacts& exit) {
   return node;
 }
 
-std::int64_t GpuMilli(const JobRecord& job) {
-  std::int64_t held = 0;
-  const auto roles = WorkerRoles(*job.spec);
-  for (std::size_t w = 0; w < job.workers.size() && w < roles.size(); ++w) {
-    if (!job.workers[w].Holds()) continue;
-    const auto& gpu = job.spec->roles[static_cast<std::size_t>(roles[w])].request.gpu;
-    const auto each = gpu.kind == model::GpuKind::kShare ? gpu.share_milli : kMilli;
-    held += std::popcount(job.workers[w].devices) * each;
-  }
-  return held;
-}
-
 std::int64_t AskedMilli(const model::Job& spec) {
   std::int64_t asked = 0;
   for (const auto& role : spec.roles) {
@@ -95,6 +83,8 @@ DocNode WorkerView(Controller& control, const JobRecord& job, std::uint32_t w,
                    const std::vector<int>& roles, bool enters) {
   const auto& worker = job.workers[w];
   DocNode node = MapNode();
+  Put(node, "id", TextNode(fmt::format("{}/{}", job.id, w)));
+  Put(node, "job", TextNode(std::to_string(job.id)));
   Put(node, "worker", NumberNode(w));
   if (w < roles.size()) {
     Put(node, "role", TextNode(job.spec->roles[static_cast<std::size_t>(roles[w])].name));
@@ -193,14 +183,11 @@ DocNode JobView(Controller& control, const Access& access, const JobRecord& job,
   }
   DocNode status = MapNode();
   Put(status, "phase", TextNode(Name(PhaseOf(job))));
-  std::int64_t wanted = 0, least = 0;
-  for (const auto& role : spec.roles) wanted += role.count;
-  for (const auto& group : spec.groups) least += group.parent < 0 ? group.minimum : 0;
   Put(status, "workers_running",
       NumberNode(static_cast<std::int64_t>(job.Count(WorkerPhase::kRunning))));
-  Put(status, "workers_min", NumberNode(least));
-  Put(status, "workers_max", NumberNode(wanted));
-  Put(status, "gpus", Milli(GpuMilli(job)));
+  Put(status, "workers_min", NumberNode(LeastWorkers(spec)));
+  Put(status, "workers_max", NumberNode(MostWorkers(spec)));
+  Put(status, "gpus", Milli(HeldGpuMilli(job)));
   Put(status, "gpus_asked", Milli(AskedMilli(spec)));
   if (job.started_ms != 0) Put(status, "started_at", TimeNode(job.started_ms));
   const auto now = control.NowMs();
@@ -256,30 +243,78 @@ DocNode WorkersView(Controller& control, const Access& access, const JobRecord& 
   return list;
 }
 
-DocNode ArrayView(const state::State& state, const state::ArrayRecord& array) {
+namespace {
+
+DocNode TasksView(const state::State& state, const state::ArrayRecord& array) {
   DocNode node = MapNode();
-  Put(node, "id", TextNode(std::to_string(array.id)));
-  Put(node, "name", TextNode(array.spec->name));
-  Put(node, "user", TextNode(array.user));
-  Put(node, "queue", TextNode(array.spec->queue));
-  Put(node, "created_at", TimeNode(array.submitted_ms));
-  DocNode status = MapNode();
   const auto active = state.ActiveTasks(array.id);
   const auto ended = array.succeeded + array.failed + array.cancelled;
-  const bool bad = array.failed > 0 || array.cancelled > 0;
-  Put(status, "phase",
-      TextNode(!array.Ended() ? (active > 0 ? "running" : "waiting")
-               : bad          ? (array.failed > 0 ? "failed" : "cancelled")
-                              : "succeeded"));
-  Put(status, "tasks", NumberNode(array.tasks));
-  Put(status, "active", NumberNode(active));
-  Put(status, "waiting", NumberNode(array.tasks - ended - active));
-  Put(status, "succeeded", NumberNode(array.succeeded));
-  Put(status, "failed", NumberNode(array.failed));
-  Put(status, "cancelled", NumberNode(array.cancelled));
+  Put(node, "tasks", NumberNode(array.tasks));
+  Put(node, "active", NumberNode(active));
+  Put(node, "waiting", NumberNode(array.tasks - ended - active));
+  Put(node, "succeeded", NumberNode(array.succeeded));
+  Put(node, "failed", NumberNode(array.failed));
+  Put(node, "cancelled", NumberNode(array.cancelled));
+  return node;
+}
+
+const char* PhaseOfArray(const state::State& state, const state::ArrayRecord& array) {
+  if (!array.Ended()) return state.ActiveTasks(array.id) > 0 ? "running" : "waiting";
+  return array.failed > 0 ? "failed" : array.cancelled > 0 ? "cancelled" : "succeeded";
+}
+
+}  // namespace
+
+DocNode ArrayView(const state::State& state, const Access& access, const state::ArrayRecord& array,
+                  bool detail) {
+  const auto& spec = *array.spec;
+  DocNode node = ObjectNode(std::to_string(array.id), spec.name), status = MapNode();
+  Put(node, "user", TextNode(array.user));
+  Put(node, "queue", TextNode(spec.queue));
+  Put(node, "kind", TextNode(NameOf(spec.kind)));
+  Put(node, "priority", NumberNode(spec.priority));
+  PutAge(node, array.submitted_ms, array.revision);
+  if (!spec.labels.empty()) Put(node, "labels", model::TextMapNode(spec.labels));
+  if (detail) {
+    auto& file = Put(node, "spec", model::JobToNode(spec));
+    if (!access.Acts(array.user, spec.queue)) MaskEnv(file);
+  }
+  Put(status, "phase", TextNode(PhaseOfArray(state, array)));
+  for (auto& count : TasksView(state, array).children) status.children.push_back(count);
   Put(node, "status", std::move(status));
   return node;
 }
+
+void PutArray(const state::State& state, const state::ArrayRecord& array, DocNode& node) {
+  Put(node, "array", TextNode(std::to_string(array.id)));
+  Put(node, "tasks", TasksView(state, array));
+}
+
+DocNode WhyView(const state::State& state, const state::ArrayRecord& array) {
+  DocNode node = ObjectNode(std::to_string(array.id), array.spec->name);
+  Put(node, "phase", TextNode(PhaseOfArray(state, array)));
+  Put(node, "sentence",
+      TextNode(fmt::format("all of its {} tasks have ended: {} succeeded, {} failed, {} cancelled",
+                           array.tasks, array.succeeded, array.failed, array.cancelled)));
+  PutArray(state, array, node);
+  Put(node, "preemptions", ListNode());
+  return node;
+}
+
+namespace {
+
+// Ids are texts, as everywhere; 0 is none and is left out.
+void TextIds(DocNode& facts) {
+  for (auto& fact : facts.children) {
+    if (fact.key == "job" || fact.key == "cause") fact.quoted = true;
+    if (fact.key != "follows") continue;
+    for (auto& one : fact.children) TextIds(one);
+  }
+  std::erase_if(facts.children,
+                [](const auto& fact) { return fact.key == "cause" && fact.text == "0"; });
+}
+
+}  // namespace
 
 DocNode RecordView(const state::Record& record, const model::EventBody& body) {
   DocNode node = MapNode();
@@ -290,6 +325,7 @@ DocNode RecordView(const state::Record& record, const model::EventBody& body) {
   for (auto& fact : facts.children) {
     if (fact.key == "spec") MaskEnv(fact);
   }
+  TextIds(facts);
   return node;
 }
 

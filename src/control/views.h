@@ -25,10 +25,15 @@ using model::DocNode;
 // enter it.
 DocNode JobView(Controller& control, const Access& access, const state::JobRecord& job,
                 bool detail);
-DocNode ArrayView(const state::State& state, const state::ArrayRecord& array);
+// As a job, with counts of its tasks; `detail`: with its file.
+DocNode ArrayView(const state::State& state, const Access& access, const state::ArrayRecord& array,
+                  bool detail);
 DocNode WorkersView(Controller& control, const Access& access, const state::JobRecord& job);
 // Why a job is in the phase it is in, and what would change it.
 DocNode WhyView(Controller& control, const Access& access, const state::JobRecord& job);
+// Of an array that has ended; of another one that of a task, with this put to it.
+DocNode WhyView(const state::State& state, const state::ArrayRecord& array);
+void PutArray(const state::State& state, const state::ArrayRecord& array, DocNode& node);
 DocNode NodeView(Controller& control, const state::NodeRecord& record);
 std::vector<DocNode> PoolsView(Controller& control);
 DocNode TopologyView(Controller& control);

@@ -137,6 +137,27 @@ void Json(const DocNode& node, std::size_t indent, std::string& out) {
   }
 }
 
+void JsonLine(const DocNode& node, std::string& out) {
+  if (node.kind == DocKind::kNull) {
+    out += "null";
+  } else if (node.kind == DocKind::kScalar) {
+    out += node.quoted ? Escaped(node.text) : node.text;
+  } else {
+    const bool map = node.kind == DocKind::kMap;
+    out += map ? '{' : '[';
+    bool first = true;
+    for (const auto& child : node.children) {
+      if (!std::exchange(first, false)) out += ',';
+      if (map) {
+        out += Escaped(child.key);
+        out += ':';
+      }
+      JsonLine(child, out);
+    }
+    out += map ? '}' : ']';
+  }
+}
+
 DocNode Make(DocKind kind, std::string_view text, bool quoted) {
   DocNode node;
   node.kind = kind;
@@ -180,6 +201,12 @@ std::string WriteYaml(const DocNode& node) {
   if (IsLeaf(node)) return YamlLeaf(node) + "\n";
   std::string out;
   YamlBlock(node, 0, false, out);
+  return out;
+}
+
+std::string WriteJsonLine(const DocNode& node) {
+  std::string out;
+  JsonLine(node, out);
   return out;
 }
 

@@ -1,8 +1,9 @@
 // Writing DocNode trees as YAML or JSON.
 //
 // The codecs build a tree and this file decides how it looks: block maps with short lists and small
-// maps of scalars on one line in YAML, two-space indentation in JSON. A text that YAML could take
-// for something else is quoted, so that reading it back, here or elsewhere, gives the same text.
+// maps of scalars on one line in YAML, two-space indentation in JSON, or none at all. A text that
+// YAML could take for something else is quoted, so that reading it back, here or elsewhere, gives
+// the same text.
 #pragma once
 
 #include <cstdint>
@@ -32,5 +33,6 @@ DocNode& Put(DocNode& map, std::string_view key, DocNode value);
 std::string WriteDocument(const DocNode& node, TextFormat format);
 std::string WriteYaml(const DocNode& node);
 std::string WriteJson(const DocNode& node);
+std::string WriteJsonLine(const DocNode& node);  // without a space or an end of line between
 
 }  // namespace muster::model

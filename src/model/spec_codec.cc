@@ -28,6 +28,11 @@ const DocNode* JobsOf(const DocNode& document) {
   return jobs != nullptr && jobs->kind == DocKind::kSequence ? jobs : nullptr;
 }
 
+AmountsAt AmountsOf(const DocNode& job) {
+  if (job.Find("roles") != nullptr) return AmountsAt::kRoles;
+  return job.Find("resources") != nullptr ? AmountsAt::kResources : AmountsAt::kTop;
+}
+
 SpecKind KindOf(bool job, bool queues, bool cluster) {
   if (job && (queues || cluster)) return SpecKind::kMixed;
   if (job) return SpecKind::kJob;
@@ -64,6 +69,7 @@ void Decode(const std::vector<DocNode>& documents, DecodedSpec& out) {
         if (problems.Full() && problems.HasErrors()) break;  // who reads it has enough to do
         out.spec.jobs.push_back(JobFromNode(list->children[i], problems));
         out.job_paths.push_back(fmt::format("{}[{}]", at, i));
+        out.amounts.push_back(AmountsOf(list->children[i]));
       }
       if (list->children.empty()) problems.Error(list->mark, "the list has no jobs");
       continue;
@@ -71,6 +77,7 @@ void Decode(const std::vector<DocNode>& documents, DecodedSpec& out) {
     if (!IsClusterDocument(document)) {
       out.spec.jobs.push_back(JobFromNode(document, problems));
       out.job_paths.push_back(std::move(at));
+      out.amounts.push_back(AmountsOf(document));
       continue;
     }
     MapReader reader(document, "a cluster file", problems);

@@ -30,9 +30,13 @@ struct SpecFile {
   friend bool operator==(const SpecFile&, const SpecFile&) = default;
 };
 
+// Where a job's file has what a worker gets.
+enum class AmountsAt : std::uint8_t { kTop, kResources, kRoles };
+
 struct DecodedSpec {
   SpecFile spec;
   std::vector<std::string> job_paths;  // of each job, as in `problems`: "jobs[1]"
+  std::vector<AmountsAt> amounts;      // of each
   Problems problems;
 };
 

@@ -321,26 +321,72 @@ Result<model::Plan> EngineView::Cycle(const State& state, std::int64_t now_ms) {
   return scheduler_->Cycle(now_ms);
 }
 
+namespace {
+
+struct Advice {
+  std::string path;  // the key of the job that is meant
+  const char* hint = "";
+};
+
+constexpr const char* kAskForLess =
+    "ask for less, or for another type; `muster nodes` shows what there is";
+
+std::string HostKey(const engine::Cluster& cluster, std::size_t host) {
+  if (host == engine::kHostCpu) return "cpus";
+  if (host == engine::kHostMemory) return "memory";
+  return cluster.nodes().host_names()[host - engine::kFirstHostOther];
+}
+
+Advice AdviceOn(const engine::Cluster& cluster, const engine::Shortage& shortage) {
+  using Kind = engine::Shortage::Kind;
+  switch (shortage.kind) {
+    case Kind::kPlace:
+      return {
+          "nodes",
+          "name labels that a node has, and that the queue allows; `muster nodes -o json` shows "
+          "them in `labels`"};
+    case Kind::kGpuType:
+      return {"gpu_types", "name a type that is here; `muster nodes` shows them"};
+    case Kind::kGpuMemory:
+      return {"resources.gpu_memory", kAskForLess};
+    case Kind::kGpus:
+      return {"resources.gpus", kAskForLess};
+    case Kind::kHost:
+      return {"resources." + HostKey(cluster, shortage.host), kAskForLess};
+    case Kind::kTogether:
+      return {"resources.gpus", kAskForLess};
+    case Kind::kWorkers:
+      if (shortage.level == engine::kNone) return {"workers", kAskForLess};
+      return {"topology", "ask for fewer workers, or let them be further apart"};
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<void> EngineView::Admit(const model::Job& spec, std::int64_t now_ms) {
   auto id = empty_->AddJob(spec, now_ms, "candidate");
   if (!id) return tl::unexpected(id.error());
   const auto why = engine::Explain(*empty_, *id, now_ms);
   // A cluster without nodes is one whose nodes have not come yet.
   const bool nodes = empty_->nodes().size() > 0;
-  const bool lacks = nodes && why.shortage.has_value();
-  const bool level = nodes && why.gate == model::Gate::kTopology;
   std::string text;
-  if (lacks) {
+  Advice advice;
+  if (nodes && why.shortage.has_value()) {
     text = engine::Describe(*empty_, *why.shortage);
-  } else if (level || why.beyond_limit) {
+    advice = AdviceOn(*empty_, *why.shortage);
+  } else if (nodes && why.gate == model::Gate::kTopology) {
     text = engine::Sentence(*empty_, why);
+    advice = {"topology", "name a level that is here; `muster gpus --topology` shows them"};
+  } else if (why.beyond_limit) {
+    text = engine::Sentence(*empty_, why);
+    advice = {"queue", "ask for less, or take another queue; `muster queue list` shows limits"};
   }
   empty_->RemoveJob(*id);
   if (text.empty()) return {};
-  return Fail(ErrorCode::kInvalid, "job " + spec.name + " can never run here: " + text,
-              lacks || level
-                  ? "ask for less, or for another type; `muster nodes` shows what there is"
-                  : "ask for less; `muster queue list` shows quotas and limits");
+  return tl::unexpected(Error{ErrorCode::kInvalid,
+                              "job " + spec.name + " can never run here: " + text, advice.hint,
+                              std::move(advice.path)});
 }
 
 std::optional<engine::Explanation> EngineView::ExplainGate(JobNumber job, std::int64_t now_ms) {

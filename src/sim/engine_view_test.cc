@@ -33,18 +33,25 @@ class EngineViewTest : public testing::Test {
   }
   void Build() { ASSERT_TRUE(view_.Build(state_, 0)); }
 
-  std::string Refusal(const std::string& queue, int least, int most, int gpus,
-                      bool preemptible = true) {
+  static model::Job Wanted(const std::string& queue, int least, int most, int gpus) {
     model::Job job;
     job.name = "x";
     job.queue = queue;
-    job.preemptible = preemptible;
     job.groups.emplace_back().minimum = least;
     auto& role = job.roles.emplace_back();
     role.count = most;
     role.request.gpu = {model::GpuKind::kWhole, gpus, 0, 0};
+    return job;
+  }
+  Error ErrorOf(const model::Job& job) {
     const auto admitted = view_.Admit(job, 0);
-    return admitted ? "" : admitted.error().message;
+    return admitted ? Error{} : admitted.error();
+  }
+  std::string Refusal(const std::string& queue, int least, int most, int gpus,
+                      bool preemptible = true) {
+    auto job = Wanted(queue, least, most, gpus);
+    job.preemptible = preemptible;
+    return ErrorOf(job).message;
   }
 
   state::State state_;
@@ -68,6 +75,24 @@ TEST_F(EngineViewTest, AJobThatNoNodeCouldTakeIsRefusedWithBothNumbers) {
             "job x can never run here: 8 GPUs on one node are asked for; the largest node has 4");
   EXPECT_THAT(Refusal("open", 1, 1, 8, false), HasSubstr("the largest node has 4"))
       << "whatever else stops it";
+}
+
+TEST_F(EngineViewTest, ARefusalNamesTheKeyAndWhatHelps) {
+  AddNode("n0");
+  Build();
+  EXPECT_EQ(ErrorOf(Wanted("open", 1, 1, 8)).path, "resources.gpus");
+  EXPECT_EQ(ErrorOf(Wanted("open", 9, 9, 1)).path, "workers");
+  EXPECT_EQ(ErrorOf(Wanted("limited/leaf", 3, 3, 1)).path, "queue");
+  auto job = Wanted("open", 1, 1, 1);
+  job.nodes["zone"] = "moon";
+  EXPECT_EQ(ErrorOf(job).path, "nodes");
+  EXPECT_THAT(ErrorOf(job).hint, HasSubstr("labels"));
+  job = Wanted("open", 1, 1, 1);
+  job.roles[0].gpu_types = {"H100"};
+  EXPECT_EQ(ErrorOf(job).path, "gpu_types");
+  job = Wanted("open", 1, 1, 1);
+  job.roles[0].request.memory_bytes = std::int64_t{1} << 60;
+  EXPECT_EQ(ErrorOf(job).path, "resources.memory");
 }
 
 TEST_F(EngineViewTest, ACordonedNodeIsNoReasonToRefuse) {

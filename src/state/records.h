@@ -132,6 +132,7 @@ struct ArrayRecord {
   std::int64_t succeeded = 0;
   std::int64_t failed = 0;
   std::int64_t cancelled = 0;
+  std::uint64_t revision = 0;  // of the last thing that happened to one of its tasks
 
   bool Ended() const { return succeeded + failed + cancelled == tasks; }
 };

@@ -43,7 +43,8 @@ void Fields(V& v, JobRecord& j) {
 template <typename V>
 void Fields(V& v, ArrayRecord& a) {
   v("id", a.id)("spec", a.spec)("user", a.user)("submitted_ms", a.submitted_ms)("tasks", a.tasks)(
-      "succeeded", a.succeeded)("failed", a.failed)("cancelled", a.cancelled);
+      "succeeded", a.succeeded)("failed", a.failed)("cancelled", a.cancelled)("revision",
+                                                                              a.revision);
 }
 template <typename V>
 void Fields(V& v, NodeRecord& n) {

@@ -96,6 +96,7 @@ struct State::Folder {
     job.uid = e.uid;
     job.gid = e.gid;
     job.submitted_ms = at_ms;
+    job.revision = revision;
     job.follows = e.follows;
     auto& named = s.by_name_[e.spec->name];
     if (!e.key.empty()) s.requests_.AddSubmitted(e.user, e.key, e.job);
@@ -106,7 +107,8 @@ struct State::Folder {
       return;
     }
     const auto& range = *e.spec->array;
-    ArrayRecord array{e.job, e.spec, e.user, at_ms, range.last - range.first + 1, 0, 0, 0};
+    ArrayRecord array{e.job, e.spec, e.user, at_ms,   range.last - range.first + 1,
+                      0,     0,      0,      revision};
     named.push_back(e.job);
     for (std::int64_t i = 0; i < array.tasks; ++i) {
       job.id = e.job + 1 + static_cast<JobNumber>(i);
@@ -281,7 +283,11 @@ void State::Fold(const model::Event& event) {
   std::visit(Folder{*this, event.at_ms, revision_ + 1}, event.body);
   ++revision_;
   const auto touched = jobs_.find(model::JobOf(event.body));
-  if (touched != jobs_.end()) touched->second.revision = revision_;
+  if (touched != jobs_.end()) {
+    touched->second.revision = revision_;
+    const auto array = arrays_.find(touched->second.array);
+    if (array != arrays_.end()) array->second.revision = revision_;
+  }
   last_ms_ = event.at_ms;
 }
 

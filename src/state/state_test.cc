@@ -110,7 +110,10 @@ TEST_F(StateTest, AnArrayIsOneEventAndCountsItsTasks) {
   const auto array = Submit("{name: s, queue: q, gpus: 1, command: [x], array: 5-7}");
   EXPECT_EQ(state_.next_job(), array + 4);
   EXPECT_EQ(state_.Find(array + 1)->name(), "s[5]");
+  EXPECT_EQ(state_.FindArray(array)->revision, state_.revision());
+  EXPECT_EQ(state_.Find(array + 1)->revision, state_.revision());
   Fold(model::WorkerPlaced{array + 2, 0, 1, "n", 1});
+  EXPECT_EQ(state_.FindArray(array)->revision, state_.revision()) << "one of its tasks has changed";
   EXPECT_EQ(state_.ActiveTasks(array), 1);
   Exit(array + 2, 0, 0);
   EXPECT_EQ(state_.ActiveTasks(array), 0);

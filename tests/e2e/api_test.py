@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.parse
 
 import jsonschema
 
@@ -94,8 +95,21 @@ class Documented(Case):
             for method, operation in item.items():
                 if method in ("get", "post", "put", "patch", "delete"):
                     self.operations[operation["operationId"]] = (method.upper(), path, operation)
+        self.daemon.heard = self.hear
         self.daemon.call("POST", "queues", QUEUES)
         self.daemon.call("PUT", "users/eva", {"role": "viewer", "groups": ["staff"]})
+
+    def hear(self, method, path, status):
+        """Every answer must have its status in the document, by its own number."""
+        path = "/" + urllib.parse.unquote(path.split("?")[0])
+        for known, documented, operation in self.operations.values():
+            pattern = "".join(r".+" if part == "{queue}" else r"[^/]+" if part.startswith("{") else re.escape(part)
+                              for part in re.split(r"(\{\w+\})", documented))
+            if known == ("GET" if method == "HEAD" else method) and re.fullmatch(pattern, path) and (":" in documented) == bool(re.search(r":\w+$", path)):
+                if status != 405:  # of another method on the same path
+                    self.assertIn(str(status), operation["responses"], f"{method} {path} answers with {status}, which is not documented")
+                return
+        self.assertIn(status, (404, 405), f"{method} {path}")
 
     def raw(self, method, path, body=None, headers=None):
         link = self.daemon.connect()
@@ -104,6 +118,7 @@ class Documented(Case):
         answer = link.getresponse()
         data = answer.read()
         link.close()
+        self.hear(method, path, answer.status)
         return answer, data
 
     def check(self, name, path, body=None, headers=None, status=None):
@@ -111,7 +126,7 @@ class Documented(Case):
         method, _, operation = self.operations[name]
         answer, data = self.raw(method, path, body, headers)
         responses = operation["responses"]
-        said = responses.get(str(answer.status)) or responses["default"]
+        said = responses[str(answer.status)]
         if status is not None:
             self.assertEqual(answer.status, status, f"{name}: {data[:500]}")
         elif answer.status >= 400:
@@ -173,6 +188,7 @@ class Documented(Case):
         self.check("listJobEvents", f"jobs/{one}/events")
         self.assertTrue(self.check("listJobDecisions", f"jobs/{one}/decisions")["decisions"])
         self.check("listCheckpoints", f"jobs/{one}/checkpoints")
+        self.check("listArrays", "arrays")
         self.check("readLogs", f"jobs/{one}/logs")
         self.check("planJob", "plan", job("true", queue="open"))
         self.check("editJob", f"jobs/{one}", {"priority": "high"})
@@ -217,7 +233,7 @@ class Documented(Case):
         self.check("listTokens", "tokens")
         self.check("getToken", f"tokens/{token['id']}")
         self.check("revokeToken", f"tokens/{token['id']}")
-        for name, path in (("whoAmI", "whoami"), ("exportSnapshot", "snapshot"), ("getHealth", "health"), ("getReady", "ready"),
+        for name, path in (("whoAmI", "whoami"), ("exportSnapshot", "snapshots"), ("getHealth", "health"), ("getReady", "ready"),
                            ("getVersion", "version"), ("getOpenApi", "openapi.json"), ("getMetrics", "metrics")):
             self.check(name, path)
         self.assertEqual(set(self.operations) - self.called, set(), "documented and not called here")
@@ -264,6 +280,8 @@ class Documented(Case):
             "time.sleep(600)"]})
         self.until(lambda: len(self.daemon.call("GET", f"jobs/{saves}/checkpoints")["checkpoints"]) == 3)
         self.daemon.call("PUT", "users/max", {"role": "user"})
+        for name in ("sweep", "other"):
+            self.daemon.call("POST", "jobs?held=1", {**job("true", name=name, queue="open", array="0-1"), "gpus": 0})
         self.daemon.call("POST", "tokens", {"name": "a"})
         self.daemon.call("POST", "tokens", {"name": "b"})
         return [("listNodes", "nodes", "nodes", "id", "-gpus_total", "phase=ready"),
@@ -271,15 +289,16 @@ class Documented(Case):
                 ("listPools", "pools", "pools", "id", "-name", "spec.nodes>=1"),
                 ("listQueues", "queues", "queues", "id", "-gpu_quota", "name~vision"),
                 ("listUsers", "users", "users", "id", "role", "role!=viewer"),
+                ("listArrays", "arrays", "arrays", "id", "-name", "status.tasks>=2"),
                 ("listTokens", "tokens", "tokens", "id", "-created_at", "name=b"),
-                ("listWorkers", f"jobs/{one}/workers", "workers", "worker", "-worker", "phase=running,worker>=1"),
+                ("listWorkers", f"jobs/{one}/workers", "workers", "id", "-worker", "phase=running,worker>=1"),
                 ("listJobEvents", f"jobs/{one}/events", "events", "revision", "revision", "kind~worker,facts.worker>=1"),
                 ("watchEvents", "events", "events", "revision", "-revision", "kind=job-submitted"),
                 ("listDecisions", "decisions", "decisions", "revision", "revision", "worker>0"),
                 ("listJobDecisions", f"jobs/{one}/decisions", "decisions", "revision", "revision", "what=start,worker=2"),
                 ("listCheckpoints", f"jobs/{saves}/checkpoints", "checkpoints", "revision", "revision", "step>=1"),
                 ("listAudit", "audit", "audit", "id", "-id", "operation=submitJobs"),
-                ("getUsage", "usage?by=job", "usage", "name", "-gpu_hours", "running>=1"),
+                ("getUsage", "usage?by=job", "usage", "id", "-gpu_hours", "running>=1"),
                 ("listJobs", "jobs", "jobs", "id", "-priority", "phase=running")]
 
     def walk(self, name, path, noun):
@@ -321,9 +340,12 @@ class Documented(Case):
                 picked = json.loads(self.raw("GET", path + "limit=2&fields=" + key)[1])[noun]
                 self.assertTrue(all(set(item) == {key} for item in picked), picked)
                 for wrong, where in (("filter=colour=red", "filter"), ("filter=ready", "filter"), ("sort=colour", "sort"),
-                                     ("cursor=zz", "cursor"), ("limit=0", "limit"), ("fields=" + "a," * 40, "fields")):
+                                     ("cursor=zz", "cursor"), ("limit=0", "limit"), ("fields=" + "a," * 40, "fields"),
+                                     ("fields=colour", "fields"), (f"fields={key},colour.red", "fields")):
                     problem = self.check(name, path + wrong, status=400)
                     self.assertEqual((problem["code"], problem["path"]), ("usage", where), wrong)
+                    if wrong == "fields=colour":
+                        self.assertIn(key, problem["hint"])
         self.assertLess(len(self.check("listGpus", "gpus?filter=phase=held")["gpus"]), len(self.check("listGpus", "gpus")["gpus"]))
 
     def test_objects_have_one_shape_and_say_when_they_changed(self):
@@ -361,10 +383,131 @@ class Documented(Case):
         self.assertEqual(self.raw("POST", "nothing", {"a": 1})[0].status, 404, "with a body as well")
         for method, path, status in (("GET", "nothing", 404), ("GET", "jobs/1/secrets", 404), ("POST", "jobs/1:explode", 404),
                                      ("DELETE", "jobs", 405), ("PUT", "nodes", 405), ("GET", "jobs?colour=red", 400),
-                                     ("GET", "../metrics", 404), ("GET", "", 404)):
+                                     ("GET", "../metrics", 404), ("GET", "", 404), ("GET", "jobs/", 404), ("GET", "/jobs", 404),
+                                     ("GET", "queues/vision//detection", 404), ("POST", "jobs/", 404), ("HEAD", "plan", 405)):
             answer, data = self.raw(method, path)
             self.assertEqual(answer.status, status, f"{method} {path}: {data[:200]}")
             self.assertEqual(answer.headers.get_content_type(), "application/problem+json")
+        self.assertEqual(self.raw("PUT", "jobs")[0].headers["Allow"], "GET, HEAD, POST")
+
+    def test_the_head_of_an_answer_can_be_had_alone(self):
+        one = self.daemon.submit({**job("echo hi; sleep 600", queue="open"), "gpus": 0})
+        self.daemon.wait(one, ("running",))
+        for path in (f"jobs/{one}", "jobs", "version", f"jobs/{one}/logs?follow=1", "events?watch=1", "metrics"):
+            link = self.daemon.connect()
+            link.request("HEAD", "/api/v1/" + path)
+            answer = link.getresponse()
+            self.assertEqual((answer.status, answer.read()), (200, b""), path)
+            link.request("GET", "/api/v1/health")  # nothing of the first answer is in the way
+            self.assertEqual(json.loads(link.getresponse().read()), {"status": "ok"}, path)
+            link.close()
+        self.assertEqual(self.raw("HEAD", f"jobs/{one}")[0].headers["ETag"], self.raw("GET", f"jobs/{one}")[0].headers["ETag"])
+        self.assertEqual(self.raw("HEAD", "jobs/nothing")[0].status, 404)
+
+    def test_jobs_are_found_by_all_that_they_show_and_gpus_by_who_holds_them(self):
+        one = self.daemon.submit(job("sleep 600", name="one", queue="open"))
+        two = self.daemon.submit(job("sleep 600", name="two", queue="open"))
+        for each in (one, two):
+            self.daemon.wait(each, ("running",))
+        ids = lambda query: [item["id"] for item in self.check("listJobs", "jobs?sort=id&filter=" + urllib.parse.quote(query))["jobs"]]
+        made = self.daemon.call("GET", f"jobs/{two}")["created_at"]
+        self.assertEqual(ids("status.phase=running,created_at>=2020-01-01,status.gpus=1,workers_running=1"), [one, two])
+        self.assertIn(two, ids(f"created_at={made}"))
+        self.assertEqual(ids("created_at<2020-01-01"), [])
+        self.assertEqual([item["id"] for item in self.check("listJobs", "jobs?sort=-status.gpus_asked")["jobs"]], [two, one])
+        held = lambda query: [item["status"]["jobs"][0]["id"] for item in self.check("listGpus", "gpus?filter=" + query)["gpus"]]
+        self.assertEqual(held(f"jobs.id={two}"), [two])
+        self.assertEqual(sorted(held("status.jobs.user=root")), [one, two])
+        self.assertEqual(len(self.check("listGpus", "gpus?filter=jobs.user!=root")["gpus"]), 2)
+        problem = self.check("listJobs", "jobs?filter=status.colour=red", status=400)
+        self.assertIn("status.workers_running", problem["hint"])
+
+    def test_a_stream_takes_a_filter_and_refuses_what_is_for_pages(self):
+        for more, where in (("fields=kind", "fields"), ("limit=5", "limit"), ("sort=revision", "sort"), ("cursor=5", "cursor"), ("filter=colour=red", "filter")):
+            problem = self.check("watchEvents", "events?watch=1&" + more, status=400)
+            self.assertEqual((problem["path"], bool(problem["hint"])), (where, True))
+        since = self.daemon.call("GET", "jobs")["revision"]
+        before = self.daemon.submit({**job("true", name="before", queue="open"), "gpus": 0})  # is replayed
+        self.daemon.wait(before)
+        link = self.daemon.connect()
+        link.request("GET", f"/api/v1/events?watch=1&since={since}&filter=kind=job-submitted,facts.job!={before}")
+        stream = link.getresponse()
+        after = self.daemon.submit({**job("true", name="after", queue="open"), "gpus": 0})  # comes as it happens
+        lines = []
+        while not any(line.startswith("data: ") for line in lines):
+            lines.append(stream.fp.readline().decode().strip())
+        self.assertEqual(json.loads(lines[-1][6:])["facts"]["job"], after)
+        self.assertEqual([line for line in lines if line.startswith("event: ")], ["event: job-submitted"])
+        link.close()
+
+    def test_an_array_is_an_object_that_is_listed_and_explained(self):
+        array = self.daemon.submit({**job("sleep 600", name="sweep", queue="open", array="0-5", env={"A": "b"}), "gpus": 1})
+        self.until(lambda: self.daemon.call("GET", f"jobs/{array}")["status"]["active"] == 4)
+        got = self.check("getJob", f"jobs/{array}")
+        self.assertEqual((got["spec"]["array"], got["spec"]["env"]), ("0-5", {"A": "b"}))
+        self.assertGreater(got["revision"], 0)
+        self.assertEqual([(one["id"], one["status"]["tasks"]) for one in self.check("listArrays", "arrays")["arrays"]], [(array, 6)])
+        why = self.check("explainJob", f"jobs/{array}/explain")
+        self.assertEqual((why["array"], why["phase"], why["tasks"]["active"], why["tasks"]["waiting"]), (array, "waiting", 4, 2))
+        self.assertIn("gate", why)
+        workers = self.check("listWorkers", f"jobs/{array}/workers?limit=2")
+        self.assertEqual([one["id"] for one in workers["workers"]], [f"{int(array) + 1}/0", f"{int(array) + 2}/0"])
+        rest = self.check("listWorkers", f"jobs/{array}/workers?limit=2&cursor=" + workers["next"])["workers"]
+        self.assertEqual([one["job"] for one in rest], [str(int(array) + 3), str(int(array) + 4)])
+        for name, path in (("readLogs", "logs"), ("attachJob", "attach")):
+            problem = self.check(name, f"jobs/{array}/{path}", status=422)
+            self.assertIn("sweep[0]", problem["hint"])
+        tag = {"If-Match": self.raw("GET", f"jobs/{array}")[0].headers["ETag"]}
+        self.assertEqual(self.raw("POST", f"jobs/{array}:cancel", headers=tag)[0].status, 200)
+        self.assertEqual(self.raw("POST", f"jobs/{array}:cancel", headers=tag)[0].status, 412)
+        self.until(lambda: self.daemon.call("GET", f"jobs/{array}")["status"]["cancelled"] == 6)
+        why = self.check("explainJob", f"jobs/{array}/explain")
+        self.assertIn("6 cancelled", why["sentence"])
+
+    def test_usage_by_job_has_a_row_for_each(self):
+        ones = [self.daemon.submit({**job("sleep 600", name="twin", queue="open"), "gpus": 0}) for _ in range(2)]
+        rows = self.check("getUsage", "usage?by=job")["usage"]
+        self.assertEqual([(row["id"], row["name"], row["jobs"]) for row in rows], [(one, "twin", 1) for one in ones])
+        self.assertEqual([(row["id"], row["jobs"]) for row in self.check("getUsage", "usage?by=user")["usage"]], [("root", 2)])
+
+    def test_a_change_answers_with_the_tag_of_what_it_made(self):
+        one = self.daemon.submit({**job("sleep 600", name="tagged", queue="open"), "gpus": 0})
+        self.daemon.wait(one, ("running",))
+        tag = self.raw("GET", f"jobs/{one}")[0].headers["ETag"]
+        for method, path, body in (("POST", f"jobs/{one}:priority?value=60", None), ("PATCH", f"jobs/{one}", {"priority": "high"}),
+                                   ("POST", f"jobs/{one}:priority?value=low", None)):
+            answer, data = self.raw(method, path, body, {"If-Match": tag})
+            self.assertEqual(answer.status, 200, data)
+            self.assertNotEqual(answer.headers["ETag"], tag)
+            tag = answer.headers["ETag"]
+        self.assertEqual(self.raw("GET", f"jobs/{one}")[0].headers["ETag"], tag)
+        self.assertEqual(self.daemon.call("GET", f"jobs/{one}")["priority"], 25)
+
+    def test_parameters_that_make_no_sense_are_named_with_what_does(self):
+        one = self.daemon.submit({**job("sleep 600", queue="open"), "gpus": 0})
+        for name, verb, path, hint in (("prioritizeJob", "priority?value=urgent", "value", "critical"), ("prioritizeJob", "priority?value=-1", "value", "1000000"),
+                                       ("scaleJob", "scale?min=3&max=2", "max", "min")):
+            problem = self.check(name, f"jobs/{one}:{verb}", status=400)
+            self.assertEqual(problem["path"], path)
+            self.assertIn(hint, problem["hint"])
+        problem = self.check("scaleJob", f"jobs/{self.daemon.submit(job('true', queue='open'))}:scale?min=90&max=90", status=422)
+        self.assertEqual(problem["path"], "min")
+
+    def test_a_dry_run_says_so_and_tells_what_would_become(self):
+        self.assertTrue(self.check("submitJobs", "jobs?dry_run=1", job("true", queue="open"))["dry_run"])
+        self.assertTrue(self.check("applyQueues", "queues?dry_run=1", QUEUES)["dry_run"])
+        self.assertNotIn("dry_run", self.check("applyQueues", "queues", QUEUES))
+        runs = self.daemon.submit({**job("sleep 600", queue="open"), "gpus": 0})
+        self.daemon.wait(runs, ("running",))
+        waits = self.check("submitJobs", "jobs?held=1", job("true", queue="open"))["jobs"][0]["id"]
+        for one, verb, phase in ((runs, "cancel", "stopping"), (runs, "suspend", "stopping"), (runs, "requeue", "stopping"), (runs, "checkpoint", "running"),
+                                 (runs, "priority?value=60", "running"), (waits, "cancel", "cancelled"), (waits, "release", "waiting"),
+                                 (waits, "suspend", "suspended"), (waits, "hold", "held")):
+            path = f"jobs/{one}:{verb}" + ("&" if "?" in verb else "?") + "dry_run=1"
+            answer, data = self.raw("POST", path)
+            self.assertEqual((answer.status, json.loads(data)["phase"], json.loads(data)["dry_run"]), (200, phase, True), path)
+        self.assertEqual((self.phase(runs), self.phase(waits)), ("running", "held"))
+        self.assertEqual(json.loads(self.raw("POST", f"jobs/{waits}:suspend")[1])["phase"], "suspended", "as it was told")
 
     def test_a_page_ends_where_the_next_begins_and_a_watch_goes_on_without_a_gap(self):
         self.daemon.call("POST", "nodes/" + self.daemon.call("GET", "nodes")["nodes"][0]["name"] + ":cordon")
@@ -396,7 +539,8 @@ class Documented(Case):
         text = ""
         while "data:" not in text:
             text += stream.fp.readline().decode()
-        self.assertIn(f'"job": {late}', text.replace('":', '": ').replace("  ", " "))
+        self.assertIn(f'"job":"{late}"', text)
+        self.assertNotRegex(text, r'data: .*[,:] ["\d]', "no space is sent that means nothing")
         again.close()
 
     def test_watchers_that_join_while_much_happens_see_every_event_once(self):
@@ -426,6 +570,28 @@ class Documented(Case):
             with self.assertRaises(Refused) as refusal:
                 self.daemon.call("POST", "jobs", {**job("true", queue="open"), **more})
             self.assertEqual((refusal.exception.status, json.loads(refusal.exception.body)["path"]), (422, path))
+
+    def test_a_job_that_can_never_run_is_told_which_key_is_the_reason(self):
+        spec = {"name": "x", "queue": "open", "command": ["true"]}
+        for more, path, hint in (({"gpus": 64}, "gpus", "less"), ({"resources": {"gpus": 64}}, "resources.gpus", "less"),
+                                 ({"gpus": 1, "memory": "60Ti"}, "memory", "less"), ({"gpus": 1, "workers": 50}, "workers", "less"),
+                                 ({"roles": {"w": {"count": 1, "resources": {"gpus": 64}}}}, "roles.w.resources.gpus", "less"),
+                                 ({"gpus": 1, "gpu_types": ["H900"]}, "gpu_types", "type"), ({"gpus": 1, "nodes": {"zone": "moon"}}, "nodes", "labels"),
+                                 ({"gpus": 1, "topology": {"require": "galaxy"}}, "topology", "level")):
+            problem = self.check("submitJobs", "jobs", {**spec, **more}, status=422)
+            self.assertEqual(problem["path"], path, problem)
+            self.assertIn(hint, problem["hint"])
+            self.assertIn("can never run here", problem["title"])
+
+    def test_mistakes_of_all_stages_are_told_at_once(self):
+        good = job("true", name="good", queue="open")
+        bad = [{**good, "gpus": "many"}, {**good, "queue": "nowhere"}, {**good, "name": "next", "gpus": 64, "after": ["good:ok"]}, {**good, "queue": "nowhere", "colour": 1}]
+        problem = self.check("submitJobs", "jobs", {"jobs": [good, *bad]}, status=422)
+        self.assertEqual([one["path"] for one in problem["errors"]],
+                         ["jobs[1].gpus", "jobs[2].queue", "jobs[3].gpus", "jobs[4].colour", "jobs[4].queue"])
+        problem = self.check("submitJobs", "jobs", {**good, "gpus": "many", "queue": "nowhere"}, status=422)
+        self.assertEqual(sorted(one["path"] for one in problem["errors"]), ["gpus", "queue"])
+        self.assertEqual(self.daemon.call("GET", "jobs?all=1")["jobs"], [])
 
     def test_a_batch_is_taken_as_a_whole(self):
         with self.assertRaises(Refused) as refusal:
@@ -566,6 +732,11 @@ class Rights(Documented):
     test_several_of_one_name_are_told_apart_before_one_is_changed = None
     test_the_trail_tells_before_and_after_of_every_kind_of_change = None
     test_the_metrics_are_lines_of_the_format_and_tell_of_muster_itself = None
+    test_the_head_of_an_answer_can_be_had_alone = test_an_array_is_an_object_that_is_listed_and_explained = None
+    test_jobs_are_found_by_all_that_they_show_and_gpus_by_who_holds_them = test_usage_by_job_has_a_row_for_each = None
+    test_a_stream_takes_a_filter_and_refuses_what_is_for_pages = test_a_change_answers_with_the_tag_of_what_it_made = None
+    test_parameters_that_make_no_sense_are_named_with_what_does = test_a_dry_run_says_so_and_tells_what_would_become = None
+    test_a_job_that_can_never_run_is_told_which_key_is_the_reason = test_mistakes_of_all_stages_are_told_at_once = None
 
     def submit(self, user, **more):
         status, data = self.ask(user, "POST", "jobs", {**job("sleep 600", queue="vision/detection"), "gpus": 0, **more})
@@ -605,6 +776,7 @@ class Rights(Documented):
         answer = link.getresponse()
         data = b"" if answer.status == 101 else answer.read()
         link.close()
+        self.hear(method, path, answer.status)
         return answer.status, data
 
     def test_wrong_expired_and_revoked_tokens_are_refused(self):
@@ -658,7 +830,7 @@ class Rights(Documented):
             ("GET", "users", None, (401, 403, 403, 403, 403, 200)),
             ("PUT", "users/man", {"role": "admin"}, (401, 403, 403, 403, 403, 200)),
             ("DELETE", "users/man", None, (401, 403, 403, 403, 403, 200)),
-            ("GET", "snapshot", None, (401, 403, 403, 403, 403, 200)),
+            ("GET", "snapshots", None, (401, 403, 403, 403, 403, 200)),
             ("GET", "tokens", None, (401, 403, 200, 200, 200, 200)),
             ("POST", "tokens", {"name": "x", "user": "root"}, (401, 403, 403, 403, 403, 201)),
             ("GET", "whoami", None, (401, 200, 200, 200, 200, 200)),
@@ -686,7 +858,7 @@ class Rights(Documented):
             "holdJob": (f"jobs/{held}:hold", no, "games", "news"), "releaseJob": (f"jobs/{held}:release", no, "games", "news"),
             "explainJob": (one + "/explain", no, "news", "uucp"), "planWaitingJob": (f"jobs/{still}/plan", no, "news", "uucp"),
             "listJobEvents": (one + "/events", no, "news", "uucp"),
-            "listWorkers": (one + "/workers", no, "news", "uucp"), "listJobDecisions": (one + "/decisions", no, "news", "uucp"),
+            "listWorkers": (one + "/workers", no, "news", "uucp"), "listArrays": ("arrays", no, "news", "uucp"), "listJobDecisions": (one + "/decisions", no, "news", "uucp"),
             "listCheckpoints": (one + "/checkpoints", no, "news", "uucp"), "readLogs": (one + "/logs", no, "games", "news"),
             "attachJob": (one + "/attach", no, "games", "mail"), "execJob": (one + "/exec?command=%5B%22true%22%5D", no, "games", "mail"),
             "forwardPort": (one + f"/forward?port={port}", no, "games", "mail"), "planJob": ("plan", work, "games", "news"),
@@ -702,7 +874,7 @@ class Rights(Documented):
             "listAudit": ("audit", no, "mail", "games"), "listUsers": ("users", no, "adm", "mail"), "putUser": ("users/man", {"role": "viewer"}, "adm", "mail"),
             "getUser": ("users/man", no, "adm", "mail"), "deleteUser": ("users/man", no, "adm", "mail"), "listTokens": ("tokens", no, "games", "uucp"),
             "createToken": ("tokens", {"name": "x"}, "games", "uucp"), "getToken": (f"tokens/{token}", no, "games", "mail"),
-            "revokeToken": (f"tokens/{token}", no, "games", "mail"), "whoAmI": ("whoami", no, "uucp", no), "exportSnapshot": ("snapshot", no, "adm", "mail"),
+            "revokeToken": (f"tokens/{token}", no, "games", "mail"), "whoAmI": ("whoami", no, "uucp", no), "exportSnapshot": ("snapshots", no, "adm", "mail"),
             "getHealth": ("health", no, no, "open"), "getReady": ("ready", no, no, "open"), "getOpenApi": ("openapi.json", no, no, "open"),
             "getVersion": ("version", no, "uucp", no), "getMetrics": ("metrics", no, "news", "uucp"),
         }

@@ -45,6 +45,7 @@ class Daemon:
         self.options = options
         self.process = None
         self.user = None  # another one than ours, where we are root
+        self.heard = None  # is told of every answer: method, path, status
 
     def start(self):
         """Starts it and waits until it serves; returns the seconds that took."""
@@ -90,6 +91,8 @@ class Daemon:
         finally:
             if connection is None:
                 link.close()
+        if self.heard:
+            self.heard(method, path, answer.status)
         if answer.status >= 300:
             raise Refused(answer.status, text)
         return json.loads(text)

@@ -208,7 +208,7 @@ class Lines(CliCase):
             self.assertIn(said, text)
         self.assertNotRegex(text, r'[{}"]|secret-key')
         ended = self.get("events", "--filter", "kind=job-ended")["events"]
-        self.assertEqual([event["facts"]["job"] for event in ended], [int(one)])
+        self.assertEqual([event["facts"]["job"] for event in ended], [str(one)])
         times = [event["revision"] for event in self.get("events", "--sort=-revision", "--limit", "3")["events"]]
         self.assertEqual(times, sorted(times, reverse=True))
         self.assertEqual(len(times), 3)
