@@ -12,10 +12,11 @@ struct Place {
 };
 
 Result<Place> PlaceOf(Controller& control, const Access& access, const Call& call) {
-  auto job = RecordOf(control, access, call.Path("job"));
+  auto job = RecordOf(control, access, LivingOne(control, access, call.Path("job")));
   if (!job) return tl::unexpected(job.error());
   if (auto may = access.MayEnter(*job); !may) return tl::unexpected(may.error());
   const auto w = static_cast<std::uint32_t>(call.Number("worker", 0));
+  if (auto has = HasWorker(*job, w); !has) return tl::unexpected(has.error());
   if (w >= job->workers.size() || job->workers[w].phase != state::WorkerPhase::kRunning) {
     return Fail(
         ErrorCode::kConflict,

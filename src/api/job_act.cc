@@ -64,7 +64,8 @@ std::string TagOfJob(const state::State& state, JobNumber id) {
 
 // The number, when the caller may act on the job or the array. Names are for one's own: whoever
 // mistypes one must not stop a stranger's job that happens to be called so.
-Result<JobNumber> Actable(Controller& control, const Access& access, const std::string& word) {
+Result<JobNumber> Actable(Controller& control, const Access& access, const std::string& named) {
+  const auto word = LivingOne(control, access, named);
   auto id = control.Resolve(word, SearchOf(access));
   if (!id) return id;
   const auto number = std::to_string(*id);
@@ -89,10 +90,10 @@ Result<JobNumber> Actable(Controller& control, const Access& access, const std::
       others += std::to_string(other);
     }
     if (others.empty() || word == "@last" || word.find('[') != std::string::npos) return id;
-    return Fail(
-        ErrorCode::kConflict,
-        fmt::format("several of your jobs are called {}: {}, {}", job.spec->name, others, number),
-        "to change one of them give its number");
+    if (!job.ending) others += ", " + number;
+    return Fail(ErrorCode::kConflict,
+                fmt::format("several of your jobs are called {}: {}", job.spec->name, others),
+                "to change one of them give its number");
   }
   return Fail(ErrorCode::kConflict, "\"" + word + "\" is job " + number + " of " + job.user,
               "to change another's job give its number");

@@ -155,7 +155,7 @@ Result<void> CheckQueue(const Controller& control, const Access& access, const J
   });
   if (there) return {};
   auto error = control::NoQueue(queues, &access, name);
-  error.code = ErrorCode::kUsage;
+  error.code = ErrorCode::kNotFound;
   return tl::unexpected(std::move(error));
 }
 

@@ -36,6 +36,32 @@ tl::unexpected<Error> IsArray(const state::ArrayRecord& array) {
 
 Controller::Search SearchOf(const Access& access) { return {access.caller().user, &access}; }
 
+Result<void> HasWorker(const JobRecord& job, std::uint32_t worker) {
+  std::size_t workers = job.workers.size();
+  if (workers == 0) {
+    for (const auto& role : job.spec->roles) workers += static_cast<std::size_t>(role.count);
+  }
+  if (worker < workers) return {};
+  return Fail(ErrorCode::kNotFound,
+              "job " + std::to_string(job.id) + " has no worker " + std::to_string(worker),
+              "it has " + std::to_string(workers) + ", numbered from 0");
+}
+
+std::string LivingOne(Controller& control, const Access& access, const std::string& word) {
+  const auto id = control.Resolve(word, SearchOf(access));
+  if (!id || std::to_string(*id) == word || word.starts_with('@')) return word;
+  const auto* latest = control.state().Find(*id);
+  if (latest == nullptr || !latest->ending || latest->array != 0) return word;
+  JobNumber living = 0;
+  for (const auto other : control.state().Named(latest->spec->name)) {
+    const auto* job = control.state().Find(other);
+    if (job == nullptr || job->ending || job->user != access.caller().user) continue;
+    if (living != 0) return word;
+    living = other;
+  }
+  return living == 0 ? word : std::to_string(living);
+}
+
 Result<JobRecord> RecordOf(Controller& control, const Access& access, const std::string& word) {
   auto id = control.Resolve(word, SearchOf(access));
   if (!id) return tl::unexpected(id.error());

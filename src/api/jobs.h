@@ -25,6 +25,11 @@ Controller::Search SearchOf(const Access& access);
 // The job as it is, or as history remembers it, if the caller may see it.
 Result<state::JobRecord> RecordOf(Controller& control, const Access& access,
                                   const std::string& word);
+// Whether the job has a worker of this number, placed or not.
+Result<void> HasWorker(const state::JobRecord& job, std::uint32_t worker);
+// For a name whose latest job has ended: the number of the caller's only one that has not; else the
+// word itself. For what can be done to a living job only.
+std::string LivingOne(Controller& control, const Access& access, const std::string& word);
 // Of an array its first task that waits, else the first that has not ended; else the word itself.
 std::string TaskToExplain(Controller& control, const Access& access, const std::string& word);
 

@@ -134,15 +134,7 @@ class Follower : public std::enable_shared_from_this<Follower> {
 // Where the worker writes, or why there is nothing to show.
 Result<std::string> PathOf(Controller& control, const state::JobRecord& job,
                            const LogQuery& query) {
-  std::size_t workers = job.workers.size();
-  if (workers == 0) {
-    for (const auto& role : job.spec->roles) workers += static_cast<std::size_t>(role.count);
-  }
-  if (query.worker >= workers) {
-    return Fail(ErrorCode::kNotFound,
-                "job " + std::to_string(job.id) + " has no worker " + std::to_string(query.worker),
-                "it has " + std::to_string(workers) + ", numbered from 0");
-  }
+  if (auto has = HasWorker(job, query.worker); !has) return tl::unexpected(has.error());
   std::string node;
   if (query.worker < job.workers.size()) node = job.workers[query.worker].node;
   if (node.empty() && !control.state().nodes().empty()) {

@@ -106,10 +106,11 @@ int AttendTerminal(Session& session, const std::string& job) {
     if (!now) return Refuse(now.error());
     if (now->ended) break;
     launch = now->launch;
-    if (!shown) std::cerr << "attached to job " << job << "; Ctrl-] leaves it running\n";
-    const auto played =
-        client::Play(session.client(), "jobs/" + job + "/attach", {{"worker", "0"}},
-                     {.terminal = true, .at_input_end = client::AtInputEnd::kLeave});
+    const auto played = client::Play(
+        session.client(), "jobs/" + job + "/attach", {{"worker", "0"}},
+        {.terminal = true,
+         .at_input_end = client::AtInputEnd::kLeave,
+         .greeting = shown ? "" : "attached to job " + job + "; Ctrl-] leaves it running\n"});
     if (played && played->detached) {
       std::cerr << "\r\ndetached; `muster attach " << job << "` comes back\n";
       return 0;

@@ -8,7 +8,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/text.h"
 #include "cli/verbs.h"
 
 namespace muster::cli {
@@ -20,7 +19,6 @@ struct AuditWords {
   std::string user, object, operation, since;
 };
 constexpr std::int64_t kAudited = 50;
-constexpr std::size_t kBrief = 60;  // columns of a change
 
 // Every plain value under its path.
 void Flatten(const Json& value, const std::string& path, std::map<std::string, std::string>& out) {
@@ -67,12 +65,16 @@ int Audit(Session& session, const AuditWords& words) {
       if (!session.wide()) continue;
       const auto [before, after] =
           Difference(one.value("before", Json()), one.value("after", Json()));
-      rows.back().push_back(before.empty() ? "-" : Cut(before, kBrief));
-      rows.back().push_back(after.empty() ? "-" : Cut(after, kBrief));
+      rows.back().insert(rows.back().begin(), Plain(one.at("id")));
+      rows.back().push_back(before.empty() ? "-" : before);
+      rows.back().push_back(after.empty() ? "-" : after);
     }
     std::vector<std::string> head = {"TIME", "USER", "FROM", "OPERATION", "OBJECT"};
-    if (session.wide()) head.insert(head.end(), {"BEFORE", "AFTER"});
-    PrintTable(head, rows, {"FROM"});
+    if (session.wide()) {
+      head.insert(head.begin(), "NUMBER");
+      head.insert(head.end(), {"BEFORE", "AFTER"});
+    }
+    session.Table(head, rows, {"FROM"});
     if (got.contains("next")) std::cerr << "there is more; --limit shows it\n";
   });
 }

@@ -40,7 +40,7 @@ std::string HeldBy(const Json& gpu, const char* key) {
 bool IsFree(const Json& gpu) { return gpu.at("status").value("phase", "") == "free"; }
 
 // GPUs that hang on the same NUMA node, switch and island, a row for each such group.
-void PrintTopology(const Json& got, const Json& nodes) {
+void PrintTopology(const Session& session, const Json& got, const Json& nodes) {
   std::string levels;
   for (const auto& level : got.at("levels")) {
     levels += (levels.empty() ? "" : " > ") + level.value("level", "") + " (" +
@@ -80,7 +80,7 @@ void PrintTopology(const Json& got, const Json& nodes) {
                     group.mark});
     before = node;
   }
-  PrintTable({"NODE", "NUMA", "PCIE", "NVLINK", "GPUS", "TYPE", "FREE", "NICS", "NOTE"}, rows);
+  session.Table({"NODE", "NUMA", "PCIE", "NVLINK", "GPUS", "TYPE", "FREE", "NICS", "NOTE"}, rows);
 }
 
 // Both lists in one document.
@@ -94,7 +94,7 @@ int GpuTopology(Session& session) {
   auto document = nlohmann::ordered_json::parse(*gpus);
   document["levels"] = nlohmann::ordered_json::parse(*levels).at("levels");
   return session.Show(document.dump(2),
-                      [&](const Json& got) { PrintTopology(got, Json::parse(*nodes)); });
+                      [&](const Json& got) { PrintTopology(session, got, Json::parse(*nodes)); });
 }
 
 // A new file, or over the old one where that was allowed.
@@ -135,9 +135,9 @@ int Nodes(Session& session) {
                       session.wide() ? labels : "",
                       reasons.empty() ? Mark(node) : Plain(reasons.at(0))});
     }
-    PrintTable({"NODE", "POOL", "STATE", "IN USE", "GPUS", "CPUS", "MEMORY",
-                session.wide() ? "LABELS" : "", "NOTE"},
-               rows, {"POOL", "MEMORY", "CPUS"});
+    session.Table({"NODE", "POOL", "STATE", "IN USE", "GPUS", "CPUS", "MEMORY",
+                   session.wide() ? "LABELS" : "", "NOTE"},
+                  rows, {"POOL", "MEMORY", "CPUS"});
   });
 }
 
@@ -153,23 +153,33 @@ int MarkNode(Session& session, const std::string& node, const std::string& verb,
 
 int Gpus(Session& session, bool topology) {
   if (topology) return GpuTopology(session);
-  return session.Show(session.List("gpus"), [](const Json& got) {
+  return session.Show(session.List("gpus"), [&](const Json& got) {
     Rows rows;
     for (const auto& gpu : got.at("gpus")) {
       const auto& spec = gpu.at("spec");
       const auto phase = gpu.at("status").value("phase", "");
+      const auto where = [&](const char* key) {
+        return !session.wide() ? "" : spec.contains(key) ? Plain(spec.at(key)) : "-";
+      };
       rows.push_back({spec.value("node", ""), Plain(spec.at("gpu")), spec.value("type", ""),
-                      FormatBytes(spec.value("memory_bytes", std::int64_t{0})),
+                      FormatBytes(spec.value("memory_bytes", std::int64_t{0})), where("numa"),
+                      where("pcie_switch"), where("nvlink_island"),
                       phase == "held" ? HeldBy(gpu, "job") : phase, HeldBy(gpu, "user"),
-                      Mark(gpu)});
+                      session.wide() ? HeldBy(gpu, "queue") : "", Mark(gpu)});
     }
-    PrintTable({"NODE", "GPU", "TYPE", "MEMORY", "JOB", "USER", "NOTE"}, rows,
-               {"MEMORY", "USER", "TYPE"});
+    std::vector<std::string> head = {"NODE",   "GPU", "TYPE", "MEMORY", "NUMA", "PCIE",
+                                     "NVLINK", "JOB", "USER", "QUEUE",  "NOTE"};
+    if (!session.wide()) {
+      for (auto& name : head) {
+        if (name == "NUMA" || name == "PCIE" || name == "NVLINK" || name == "QUEUE") name.clear();
+      }
+    }
+    session.Table(head, rows, {"MEMORY", "USER", "TYPE"});
   });
 }
 
 int Queues(Session& session) {
-  return session.Show(session.List("queues"), [](const Json& got) {
+  return session.Show(session.List("queues"), [&](const Json& got) {
     Rows rows;
     for (const auto& queue : got.at("queues")) {
       const auto cell = [&status = queue.at("status")](const char* key) {
@@ -177,10 +187,21 @@ int Queues(Session& session) {
       };
       rows.push_back({queue.value("name", ""), cell("gpu_quota"), cell("gpu_limit"),
                       cell("gpus_held"), cell("gpu_fair_share"), cell("jobs_running"),
-                      cell("jobs_waiting"), Mark(queue)});
+                      cell("jobs_waiting")});
+      if (session.wide()) {
+        const auto& spec = queue.at("spec");
+        rows.back().push_back(cell("gpus_asked"));
+        for (const char* key : {"weight", "priority"}) {
+          rows.back().push_back(spec.contains(key) ? Plain(spec.at(key)) : "-");
+        }
+      }
+      rows.back().push_back(Mark(queue));
     }
-    PrintTable({"QUEUE", "QUOTA", "LIMIT", "HELD", "SHARE", "RUNNING", "WAITING", "NOTE"}, rows,
-               {"NOTE", "SHARE", "LIMIT"});
+    std::vector<std::string> head = {"QUEUE", "QUOTA",   "LIMIT",  "HELD",
+                                     "SHARE", "RUNNING", "WAITING"};
+    if (session.wide()) head.insert(head.end(), {"ASKED", "WEIGHT", "PRIORITY"});
+    head.emplace_back("NOTE");
+    session.Table(head, rows, {"NOTE", "SHARE", "LIMIT"});
   });
 }
 

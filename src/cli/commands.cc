@@ -25,7 +25,7 @@ struct Commands::Words {
   LogOptions logs;
   EventOptions events;
   WaitOptions wait;
-  bool dry_run = false, yes = false, topology = false;
+  bool dry_run = false, topology = false;
 
   Words(CLI::App& app, int& status, const std::string& version) : verbs(app, status, version) {}
   client::Client::Query Query() const {
@@ -58,13 +58,13 @@ Error NoDuration(const std::string& flag, const std::string& text) {
 Commands::Commands(CLI::App& app, int& status, const std::string& version)
     : words_(new Words(app, status, version)) {
   Words& w = *words_;
+  const auto may_try = [&w](CLI::App* command) {
+    command->add_flag("--dry-run", w.dry_run, "check everything and change nothing");
+    return w.verbs.Changes(command);
+  };
   const auto verb = [&](CLI::App* parent, const char* name, const char* help, const char* example,
                         std::function<int(Session&)> call) {
     return w.verbs.Add(parent, name, help, example, std::move(call));
-  };
-  const auto may_try = [&w](CLI::App* command) {
-    command->add_flag("--dry-run", w.dry_run, "check everything and change nothing");
-    return command;
   };
   AddSendVerbs(app);
   auto* ps = verb(&app, "ps", "List jobs",
@@ -85,7 +85,7 @@ Commands::Commands(CLI::App& app, int& status, const std::string& version)
       "id, name, user, queue, priority, gpus or created_at; -gpus: largest first; with -a id or "
       "created_at");
   ps->add_option("--limit", w.list.limit, "at most so many; default 500")
-      ->check(CLI::Range(1, 10'000'000));
+      ->check(CLI::Range(std::int64_t{1}, kMostListed));
   w.verbs.MayWatch(ps);
 
   const auto with_job = [&](CLI::App* command) {
@@ -168,6 +168,7 @@ void Commands::AddSendVerbs(CLI::App& app) {
   submit->add_option("FILE", w.submit.files, "job files; - is standard input")->required();
   submit->add_flag("--hold", w.submit.held, "accept, but do not start before `muster release`");
   submit->add_flag("--dry-run", w.submit.dry_run, "check everything and change nothing");
+  w.verbs.Changes(submit);
 
   auto* run = w.verbs.Add(&app, "run", "Run a command and watch it",
                           "muster run --gpus 1 -- python3 train.py\n"
@@ -210,10 +211,12 @@ void Commands::AddSendVerbs(CLI::App& app) {
   run->add_flag("-t,--terminal", w.run.terminal,
                 "give it a terminal and join ours to it; build work at a terminal has one anyway");
   run->add_flag("--dry-run", w.run.dry_run, "check everything and run nothing");
+  w.verbs.Changes(run);
   Note(run,
        "Shows what worker 0 writes, each stream on its own, until the job has ended, and ends as\n"
-       "`muster wait` does. With -o json the output goes to standard error and standard output\n"
-       "gets the job as it is at its end.");
+       "`muster wait` does. Ctrl-C leaves it running; joined to its terminal that is Ctrl-],\n"
+       "because Ctrl-C goes to the program. With -o json the output goes to standard error and\n"
+       "standard output gets the job as it is at its end.");
 }
 
 void Commands::AddOutputVerbs(CLI::App& app) {
@@ -253,20 +256,19 @@ void Commands::AddOutputVerbs(CLI::App& app) {
                                    return Events(s, w.events);
                                  }),
                      kEvents);
-  w.verbs.Formats(events, "table,wide,json,jsonl,yaml");
   IsName(events->add_option("JOB", w.events.job, "of one job only"), "job");
   events->add_flag("-f,--follow", w.events.follow, "go on; with -o json one object a line");
   events->add_flag("--cycles", w.events.cycles, "also each scheduling cycle, as -o wide does");
   Note(events,
        "The newest comes last. --filter takes keys of -o json: kind=job-ended, facts.job=7,\n"
-       "facts.node=lab-3; --sort revision or -revision.");
+       "facts.node=lab-3; --sort revision or -revision. -o name prints revisions.");
 }
 
 void Commands::AddClusterVerbs(CLI::App& app) {
   Words& w = *words_;
   const auto may_try = [&w](CLI::App* command) {
     command->add_flag("--dry-run", w.dry_run, "check everything and change nothing");
-    return command;
+    return w.verbs.Changes(command);
   };
   w.verbs.IsList(w.verbs.Add(&app, "nodes", "List nodes",
                              "muster nodes\nmuster nodes --filter phase=ready --sort=-gpus_total",
@@ -297,10 +299,11 @@ void Commands::AddClusterVerbs(CLI::App& app) {
       ->required();
   AddQueueVerbs(w.verbs, queue);
   CLI::App* snapshot = w.verbs.Group("snapshot", "Everything the engine saw, in one file");
-  auto* save = w.verbs.Add(snapshot, "save", "Save it", "muster snapshot save today.snap",
-                           [&w](Session& s) { return SaveSnapshot(s, w.file, w.yes); });
+  auto* save =
+      w.verbs.Add(snapshot, "save", "Save it", "muster snapshot save today.snap",
+                  [&w](Session& s) { return SaveSnapshot(s, w.file, w.verbs.common().yes); });
   save->add_option("FILE", w.file, "where to")->required();
-  save->add_flag("-y,--yes", w.yes, "also over a file that is there");
+  w.verbs.Changes(save, "also over a file that is there");
   auto* replay = w.verbs.AddLocal(snapshot, "replay", "Decide it again offline and compare",
                                   "muster snapshot replay today.snap",
                                   [&w] { return ReplaySnapshot(w.file, w.verbs.common().output); });

@@ -62,7 +62,11 @@ Words LiveValues(const Json& list, const std::string& key) {
 }
 
 Words LiveNames(Verbs& verbs, const std::string& list) {
-  auto names = LiveValues(LiveList(verbs, list), list == "tokens" ? "id" : "name");
+  const auto items = LiveList(verbs, list);
+  auto names = LiveValues(items, "name");
+  if (list == "tokens") {
+    for (auto& id : LiveValues(items, "id")) names.push_back(std::move(id));
+  }
   if (list == "jobs") names.emplace_back("@last");
   return names;
 }
@@ -115,51 +119,19 @@ Words Keys(Verbs& verbs, const CLI::App* verb) {
 }
 
 Words SortKeys(Verbs& verbs, const CLI::App* verb, const std::string& last) {
-  auto keys = Keys(verbs, verb);
+  const auto& name = verb->get_name();
+  if (name == "decisions" || name == "audit") return {};  // they stay in their order
+  auto keys = name == "events" ? Words{"revision"} : Keys(verbs, verb);
+  if (name == "ps")
+    std::erase_if(keys, [](const auto& key) { return key == "kind" || key == "phase"; });
   if (!last.starts_with('-')) return keys;
   for (auto& key : keys) key.insert(0, "-");
   return keys;
 }
 
-// "pool=" and "state=ready,pool=": what stands there now.
-Words Conditions(Verbs& verbs, const CLI::App* verb, const std::string& last) {
-  const auto begin = last.rfind(',') == std::string::npos ? 0 : last.rfind(',') + 1;
-  const auto equals = last.find('=', begin);
-  Words out;
-  if (equals == std::string::npos) {
-    for (const auto& key : Keys(verbs, verb)) out.push_back(last.substr(0, begin) + key + "=");
-    return out;
-  }
-  const auto key = last.substr(begin, equals - begin);
-  for (const auto& value : LiveValues(LiveList(verbs, ListOf(verb)), key)) {
-    out.push_back(last.substr(0, equals + 1) + value);
-  }
-  return out;
-}
-
-Words Levels(Verbs& verbs) {
-  Words out;
-  const auto got = Live(verbs, "topology");
-  if (!got.is_object()) return out;
-  for (const auto& name : LiveValues(got.value("levels", Json::array()), "name")) {
-    out.push_back("require=" + name);
-    out.push_back("prefer=" + name);
-  }
-  return out;
-}
-
 template <typename List>
 Words AllOf(const List& list) {
   return {list.begin(), list.end()};
-}
-
-// "H100,A": the part behind the last comma.
-Words BehindComma(const Words& values, const std::string& last) {
-  const auto comma = last.rfind(',');
-  if (comma == std::string::npos) return values;
-  Words out;
-  for (const auto& value : values) out.push_back(last.substr(0, comma + 1) + value);
-  return out;
 }
 
 Words FixedValuesOf(const CLI::App* verb, const std::string& name) {
@@ -184,6 +156,44 @@ Words FixedValuesOf(const CLI::App* verb, const std::string& name) {
   return {};
 }
 
+// "pool=" and "state=ready,pool=": what stands there now.
+Words Conditions(Verbs& verbs, const CLI::App* verb, const std::string& last) {
+  const auto begin = last.rfind(',') == std::string::npos ? 0 : last.rfind(',') + 1;
+  const auto equals = last.find('=', begin);
+  Words out;
+  if (equals == std::string::npos) {
+    for (const auto& key : Keys(verbs, verb)) out.push_back(last.substr(0, begin) + key + "=");
+    return out;
+  }
+  const auto key = last.substr(begin, equals - begin);
+  const bool closed = verb->get_name() == "ps" && (key == "kind" || key == "phase");
+  for (const auto& value :
+       closed ? FixedValuesOf(verb, "--" + key) : LiveValues(LiveList(verbs, ListOf(verb)), key)) {
+    out.push_back(last.substr(0, equals + 1) + value);
+  }
+  return out;
+}
+
+Words Levels(Verbs& verbs) {
+  Words out;
+  const auto got = Live(verbs, "topology");
+  if (!got.is_object()) return out;
+  for (const auto& name : LiveValues(got.value("levels", Json::array()), "name")) {
+    out.push_back("require=" + name);
+    out.push_back("prefer=" + name);
+  }
+  return out;
+}
+
+// "H100,A": the part behind the last comma.
+Words BehindComma(const Words& values, const std::string& last) {
+  const auto comma = last.rfind(',');
+  if (comma == std::string::npos) return values;
+  Words out;
+  for (const auto& value : values) out.push_back(last.substr(0, comma + 1) + value);
+  return out;
+}
+
 // What a flag or a place takes, by its name.
 Words ValuesOf(Verbs& verbs, const CLI::App* verb, const std::string& name,
                const std::string& last) {
@@ -192,7 +202,7 @@ Words ValuesOf(Verbs& verbs, const CLI::App* verb, const std::string& name,
   if (name == "--queue" || name == "QUEUE") return LiveNames(verbs, "queues");
   if (name == "JOB" || name == "--after") return LiveNames(verbs, "jobs");
   if (name == "NODE") return LiveNames(verbs, "nodes");
-  if (name == "ID") return LiveNames(verbs, "tokens");
+  if (name == "TOKEN") return LiveNames(verbs, "tokens");
   if (name == "--user") return Users(verbs);
   if (name == "NAME" && verb->get_name() != "create") return LiveNames(verbs, "users");
   if (name == "--operation") return AuditedOperations(Live(verbs, "openapi.json"));
@@ -305,6 +315,7 @@ Completion Candidates(Verbs& verbs, const Words& words, std::string& last) {
     last = whole;
   } else if (last.starts_with('-')) {
     for (const auto* option : at.verb->get_options()) {
+      if (option->get_group() == kHidden) continue;
       for (const auto& name : option->get_lnames()) found.words.push_back("--" + name);
     }
   } else {

@@ -133,7 +133,9 @@ int View(Verbs& verbs, bool origins) {
                                  {"ca", context.ca},
                                  {"current", name == file->current}});
   }
-  Session session(settings->target, verbs.common().output);
+  const auto output = verbs.common().output;
+  if (origins && output == Output::kJsonl) shown.erase("contexts");  // one list, a row a line
+  Session session(settings->target, output);
   return session.Show(shown.dump(2), [&](const Json&) {
     std::vector<std::vector<std::string>> rows;
     for (const auto& one : settings->all) {
@@ -154,7 +156,19 @@ int View(Verbs& verbs, bool origins) {
   });
 }
 
-int Use(const std::string& name) {
+// What became of a context, for programs; people are told on standard error.
+int ShowContext(Output output, const std::string& name, const Context& context, bool current) {
+  if (ForPeople(output)) return 0;
+  const nlohmann::ordered_json shown = {{"id", name},
+                                        {"name", name},
+                                        {"server", context.server},
+                                        {"token", context.token.empty() ? "none" : "set"},
+                                        {"ca", context.ca},
+                                        {"current", current}};
+  return ShowDocument(output, shown.dump(2));
+}
+
+int Use(const std::string& name, Output output) {
   const auto path = ContextPath();
   auto file = ReadContexts(path);
   if (!file) return Refuse(file.error());
@@ -162,7 +176,7 @@ int Use(const std::string& name) {
   file->current = name;
   if (auto written = WriteContexts(path, *file); !written) return Refuse(written.error());
   std::cerr << "context " << name << " is the current one\n";
-  return 0;
+  return ShowContext(output, name, file->contexts.at(name), true);
 }
 
 // A context that nothing refers to any more.
@@ -171,21 +185,22 @@ void Forget(ContextFile& file, const std::string& name) {
   if (file.current == name) file.current.clear();
 }
 
-int Delete(const std::string& name) {
+int Delete(const std::string& name, Output output) {
   const auto path = ContextPath();
   auto file = ReadContexts(path);
   if (!file) return Refuse(file.error());
   if (!file->contexts.contains(name)) return Refuse(NoContext(name));
   const bool was_current = file->current == name;
+  const auto context = file->contexts.at(name);
   Forget(*file, name);
   if (auto written = WriteContexts(path, *file); !written) return Refuse(written.error());
   std::cerr << "deleted context " << name
             << (was_current ? "; now the daemon of this machine is meant\n" : "\n");
-  return 0;
+  return ShowContext(output, name, context, false);
 }
 
 // Takes the context and its token out of the file; the token itself lives until it is revoked.
-int Logout(const std::string& named) {
+int Logout(const std::string& named, Output output) {
   const auto path = ContextPath();
   auto file = ReadContexts(path);
   if (!file) return Refuse(file.error());
@@ -200,9 +215,10 @@ int Logout(const std::string& named) {
   Forget(*file, name);
   if (auto written = WriteContexts(path, *file); !written) return Refuse(written.error());
   std::cerr << "logged out of " << context.server << "; context " << name << " is gone\n";
-  if (context.token.empty()) return 0;
-  std::cerr << "its token still works until it expires: `muster token revoke` ends it\n";
-  return 0;
+  if (!context.token.empty()) {
+    std::cerr << "its token still works until it expires: `muster token revoke` ends it\n";
+  }
+  return ShowContext(output, name, context, false);
 }
 
 }  // namespace
@@ -213,15 +229,16 @@ void AddContextVerbs(Verbs& verbs) {
                                "muster login https://gpu.example.org:7400 --token-stdin < token",
                                [w, &verbs] { return Login(*w, verbs.common().output); });
   verbs.Formats(login);
+  verbs.Changes(login);
   login->add_option("URL", w->server, "https://host:port, or unix:/path")->required();
   login->add_flag("--token-stdin", w->token_stdin, "read the token from standard input");
   login->add_option("--ca", w->ca, "PEM file that signs the server's certificate");
   login->add_option("--name", w->name, "name of the context; default: the host");
   auto name = std::make_shared<std::string>();
-  verbs
-      .AddLocal(verbs.app(), "logout", "Forget a context and its token", "muster logout lab",
-                [name] { return Logout(*name); })
-      ->add_option("CONTEXT", *name, "default: the current one");
+  auto* logout =
+      verbs.AddLocal(verbs.app(), "logout", "Forget a context and its token", "muster logout lab",
+                     [name, &verbs] { return Logout(*name, verbs.common().output); });
+  logout->add_option("CONTEXT", *name, "default: the current one");
   CLI::App* config = verbs.Group("config", "What muster goes by");
   auto origins = std::make_shared<bool>(false);
   auto* view = verbs.AddLocal(config, "view", "Every setting; tokens are not shown",
@@ -230,16 +247,18 @@ void AddContextVerbs(Verbs& verbs) {
   view->add_flag("--origins", *origins, "and where it comes from");
   verbs.Formats(view);
   verbs.ServerFlagsFor(view);
-  verbs
-      .AddLocal(config, "use", "Make a context the current one", "muster config use lab",
-                [name] { return Use(*name); })
-      ->add_option("CONTEXT", *name, "its name")
-      ->required();
-  verbs
-      .AddLocal(config, "delete", "Remove a context, with its token", "muster config delete lab",
-                [name] { return Delete(*name); })
-      ->add_option("CONTEXT", *name, "its name")
-      ->required();
+  auto* use =
+      verbs.AddLocal(config, "use", "Make a context the current one", "muster config use lab",
+                     [name, &verbs] { return Use(*name, verbs.common().output); });
+  use->add_option("CONTEXT", *name, "its name")->required();
+  auto* forget = verbs.AddLocal(config, "delete", "Remove a context, with its token",
+                                "muster config delete lab",
+                                [name, &verbs] { return Delete(*name, verbs.common().output); });
+  forget->add_option("CONTEXT", *name, "its name")->required();
+  for (auto* command : {logout, use, forget}) {
+    verbs.Formats(command);
+    verbs.Changes(command);
+  }
 }
 
 }  // namespace muster::cli

@@ -16,12 +16,16 @@ namespace {
 constexpr std::string_view kAbout[][2] = {
     {"Names",
      R"(A job is named by its name, its id, a beginning of its name that no other has, `name[3]` for a task
-of an array, or `@last`, which is my latest one. `-` in place of a file is standard input.)"},
+of an array, or `@last`, which is my latest one. Of several of one name the latest is shown; what is
+done to a job (`cancel`, `attach` and the like) is done to the only one that has not ended, and refused
+when there are several. `-` in place of a file is standard input.)"},
     {"Output",
      R"(Data goes to standard output, talk to standard error. `-o` chooses the form: `table` (for people),
 `wide` (more columns), `json` (one document), `jsonl` (one object a line), `yaml`, or `name` (ids or
-names only, for other commands). With `--watch` it comes again every second: JSON documents one
-after the other, YAML documents with `---` between.
+names only, for other commands; what only happened is named by its revision or number). With
+`--watch` it comes again every second: on a terminal in place, in a pipe with an empty line between.
+`-o json` is then one document a line, `-o jsonl` the objects of each look after those of the one
+before, and YAML documents have `---` between.
 
 Keys are added, never renamed; those of each verb are listed with it, and an object of the API is
 described by its schema in [api.md](api.md). A list is an object with its noun as key: `{"jobs": [...]}`,
@@ -31,10 +35,15 @@ is one, `phase`; in a list when it takes several names. On a dry run each such o
 `"dry_run": true`. Times are RFC 3339 in UTC, durations in milliseconds (`ran_ms`), memory in bytes.
 
 A table in a pipe is as wide as it needs to be. On a terminal it fits the window: the last column is
-cut with an ellipsis, then less needed columns are left out; `-o wide` or a pipe shows them. Only
+cut with an ellipsis, then less needed columns are left out. `-o wide` has more columns and is never
+cut, so its lines may be longer than the window. Only
 states have colours, only on a terminal, and never with `--no-color` or `$NO_COLOR`. Control
 characters in names and messages are shown as escapes. What a job wrote (`logs`, `run`, `attach`) is
 passed on as it is.)"},
+    {"Changing",
+     R"(Whoever deletes, removes or revokes is asked; `--yes` says yes beforehand, and is needed where nobody
+can answer. All verbs that change something take it, also those that never ask. `--dry-run` checks
+everything and changes nothing.)"},
     {"Selecting",
      R"(`--filter` takes conditions with commas between, all of which must hold: `phase=ready`,
 `gpus>=4`, `user!=ana`, `name~resnet` (contains), `labels.rack=r1`. `--sort` takes a key of `-o json`;
@@ -48,9 +57,9 @@ goes before the context's token. `muster config view --origins` says what came f
     {"Exit statuses", R"(| status | meaning |
 |---|---|
 | 0 | done |
-| 1 | it ran and found failures, or was not confirmed; or a fault of Muster |
-| 2 | the command line is wrong |
-| 3 | not found |
+| 1 | it ran and found failures, or the answer was no; or a fault of Muster |
+| 2 | the command line is wrong, or lacks `--yes` where nobody can answer |
+| 3 | not found: a job, a worker of it, a queue, node, user, token, context or file |
 | 4 | not permitted |
 | 5 | rejected: invalid, over a limit, or in conflict with the present state |
 | 6 | the daemon cannot be reached |

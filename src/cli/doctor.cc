@@ -248,13 +248,20 @@ void CheckTokens(Session& session, Findings& findings) {
   if (soon == 0) findings.Ok("tokens", "none expires within 7 days");
 }
 
-void Print(const Json& findings, bool color) {
+// On a terminal lines break between words, in a column of their own.
+void Print(const Json& findings, const Sheet& sheet) {
+  constexpr std::size_t kResult = 6, kName = 9;
   for (const auto& one : findings) {
     const auto result = one.value("result", ""), advice = one.value("advice", "");
-    std::cout << Paint(result, color)
-              << std::string(6 - std::min<std::size_t>(result.size(), 4), ' ')
-              << Pad(one.value("name", ""), 9) << one.value("said", "")
-              << (advice.empty() ? "" : " -> " + advice) << '\n';
+    const auto text = Pad(result, kResult) + Pad(one.value("name", ""), kName) +
+                      one.value("said", "") + (advice.empty() ? "" : " -> " + advice);
+    const auto lines = sheet.columns == 0 ? std::vector<std::string>{text}
+                                          : Wrap(text, sheet.columns, kResult + kName);
+    bool first = true;
+    for (const auto& line : lines) {
+      std::cout << (first ? Paint(result, sheet.color) + line.substr(result.size()) : line) << '\n';
+      first = false;
+    }
   }
 }
 
@@ -269,8 +276,8 @@ int Doctor(Session& session, const std::string& version) {
   }
   CheckMachine(session, findings);
   const nlohmann::ordered_json document = {{"checks", findings.list()}};
-  const int shown = session.Show(
-      document.dump(2), [&](const Json& got) { Print(got.at("checks"), SheetNow().color); });
+  const int shown =
+      session.Show(document.dump(2), [](const Json& got) { Print(got.at("checks"), SheetNow()); });
   return shown != 0 ? shown : findings.failed() ? 1 : 0;
 }
 

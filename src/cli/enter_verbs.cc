@@ -45,37 +45,48 @@ int Exec(Session& session, const EnterOptions& options) {
 
 int Attach(Session& session, const std::string& job, std::int64_t worker) {
   const bool terminal = AtTerminal();
-  std::cerr << (terminal ? "attached; Ctrl-] leaves it running\n"
-                         : "attached without a terminal: lines are sent as they are, and the end "
-                           "of the input leaves it running\n");
   const auto played = client::Play(
       session.client(), "jobs/" + job + "/attach", {{"worker", std::to_string(worker)}},
-      {.terminal = terminal, .at_input_end = client::AtInputEnd::kLeave});
+      {.terminal = terminal,
+       .at_input_end = client::AtInputEnd::kLeave,
+       .greeting = terminal ? "attached; Ctrl-] leaves it running\n"
+                            : "attached without a terminal: lines are sent as they are, and the "
+                              "end of the input leaves it running\n"});
   return StatusOf(played, "`muster attach " + job + "` comes back");
 }
 
 void AddEnterVerbs(Verbs& verbs) {
   const auto options = std::make_shared<EnterOptions>();
   const auto common = [&](CLI::App* command) {
-    verbs.NoOutput(command);
+    verbs.NoOutput(command, command->get_name() +
+                                " passes on what the program or the port says, as it is, and has "
+                                "no -o; flags of a program stand behind --");
     IsName(command->add_option("JOB", options->job, "name, id or @last")->required(), "job");
     command->add_option("--rank", options->worker, "of this worker; default 0")
         ->check(CLI::Range(0, 99'999));
     return command;
   };
-  common(verbs.Add(verbs.app(), "attach", "The terminal of a worker", "muster attach notebook",
-                   [options](Session& s) { return Attach(s, options->job, options->worker); }));
+  auto* attach =
+      common(verbs.Add(verbs.app(), "attach", "The terminal of a worker", "muster attach notebook",
+                       [options](Session& s) { return Attach(s, options->job, options->worker); }));
+  Note(attach,
+       "Ctrl-] leaves it running. Ctrl-C goes to the program. Without a terminal the end of the\n"
+       "input leaves it running.");
   auto* exec = common(verbs.Add(verbs.app(), "exec", "Run a program beside a worker",
                                 "muster exec resnet -- nvidia-smi",
                                 [options](Session& s) { return Exec(s, *options); }));
   exec->add_option("COMMAND", options->command, "what to run; put -- before it")->required();
   exec->add_flag("-T,--no-terminal", options->no_terminal, "plain streams, also at a terminal");
-  common(verbs.Add(verbs.app(), "shell", "A shell beside a worker", "muster shell resnet --rank 1",
-                   [options](Session& s) {
-                     options->command = {"/bin/sh", "-c",
-                                         "exec \"${SHELL:-/bin/sh}\" -i 2>&1 || exec /bin/sh -i"};
-                     return Exec(s, *options);
-                   }));
+  auto* shell = common(verbs.Add(verbs.app(), "shell", "A shell beside a worker",
+                                 "muster shell resnet --rank 1", [options](Session& s) {
+                                   options->command = {
+                                       "/bin/sh", "-c",
+                                       "exec \"${SHELL:-/bin/sh}\" -i 2>&1 || exec /bin/sh -i"};
+                                   return Exec(s, *options);
+                                 }));
+  for (auto* command : {exec, shell}) {
+    Note(command, "At a terminal Ctrl-] leaves it, which ends the program; the job goes on.");
+  }
   auto* forward =
       common(verbs.Add(verbs.app(), "port-forward", "A port of a worker, on this machine",
                        "muster port-forward notebook 8888", [options](Session& s) {

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -79,6 +80,7 @@ struct Notebook {
 struct Standing {
   std::string id;
   std::string phase;
+  std::int64_t workers = 0;
   bool ended = false;
   std::string end;    // why
   bool runs = false;  // the worker
@@ -100,6 +102,8 @@ Result<Standing> Look(client::Client& client, const std::string& job, std::int64
   now.ended = status.contains("termination");
   if (now.ended) now.end = status.at("termination").value("reason", "");
   const auto workers = status.value("workers", Json::array());
+  now.workers = std::max(static_cast<std::int64_t>(workers.size()),
+                         status.value("workers_max", std::int64_t{0}));
   if (worker < static_cast<std::int64_t>(workers.size())) {
     const auto& one = workers.at(static_cast<std::size_t>(worker));
     now.runs = one.value("phase", "") == "running";
@@ -115,6 +119,10 @@ Result<Standing> Look(client::Client& client, const std::string& job, std::int64
 Error NotRunning(const Standing& now, std::int64_t worker) {
   if (now.ended) {
     return {ErrorCode::kConflict, "job " + now.id + " has ended: " + now.end, ""};
+  }
+  if (worker >= now.workers) {
+    return {ErrorCode::kNotFound, fmt::format("job {} has no worker {}", now.id, worker),
+            fmt::format("it has {}, numbered from 0", now.workers)};
   }
   return {ErrorCode::kConflict,
           fmt::format("worker {} of job {} does not run; the job is {}", worker, now.id, now.phase),

@@ -53,6 +53,7 @@ VerbDoc DocOf(const CLI::App& app, const std::string& path, const std::string& g
       "",   {}};
   std::string places;
   for (const auto* option : app.get_options()) {
+    if (option->get_group() == kHidden) continue;
     const bool many = option->get_items_expected_max() > 1;
     if (option->get_positional()) {
       const auto name = option->get_name(true) + (many ? "..." : "");
@@ -123,19 +124,31 @@ class Formatter : public CLI::Formatter {
     for (const auto& flag : doc.flags) (flag.common ? common : own).push_back(flag);
     Words(own, "Flags", out);
     Words(common, kCommonFlags, out);
-    if (!doc.notes.empty()) out += "\n" + doc.notes + "\n";
+    Paragraphs(doc.notes, out);
     if (!doc.examples.empty()) out += "\nExamples:\n";
     for (const auto& example : doc.examples) out += "  " + example + "\n";
     if (space == std::string::npos) {
-      out +=
-          "\n`muster VERB --help` tells more about one of them. -o json prints what programs can "
-          "read;\n"
-          "docs/cli.md and `man muster` describe the formats and the exit statuses.\n";
+      Paragraphs(
+          "`muster VERB --help` tells more about one of them. -o json prints what programs can "
+          "read; docs/cli.md and `man muster` describe the formats and the exit statuses.",
+          out);
     }
     return out;
   }
 
  private:
+  // Each with an empty line before it, in lines that fit.
+  static void Paragraphs(const std::string& text, std::string& out) {
+    for (std::size_t begin = 0; begin < text.size();) {
+      const auto end = std::min(text.find("\n\n", begin), text.size());
+      std::string paragraph = text.substr(begin, end - begin);
+      std::replace(paragraph.begin(), paragraph.end(), '\n', ' ');
+      out += "\n";
+      for (const auto& line : Wrap(paragraph, kWidth, 0)) out += line + "\n";
+      begin = end + 2;
+    }
+  }
+
   static void Words(const std::vector<VerbDoc::Word>& words, const std::string& title,
                     std::string& out) {
     if (words.empty()) return;

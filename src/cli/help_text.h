@@ -17,6 +17,7 @@ class FormatterBase;
 namespace muster::cli {
 
 inline constexpr const char* kCommonFlags = "Flags of most verbs";
+inline constexpr const char* kHidden = "";  // a flag that is there to be refused
 
 struct VerbDoc {
   struct Word {

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "cli/complaint.h"
 #include "cli/doctor.h"
 #include "cli/help_text.h"
 #include "cli/text.h"
@@ -46,7 +47,10 @@ _muster() {
   local IFS=$'\n' found files=0
   found=$(muster __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null) || files=1
   COMPREPLY=($found)
-  if [[ $files == 1 ]]; then compopt -o default 2>/dev/null; fi
+  if [[ $files == 0 ]]; then return; fi
+  if [[ ${#COMPREPLY[@]} == 0 ]]; then compopt -o default 2>/dev/null; return; fi
+  COMPREPLY+=($(compgen -f -- "${COMP_WORDS[COMP_CWORD]}"))
+  compopt -o filenames 2>/dev/null
 }
 complete -F _muster muster
 )";
@@ -74,11 +78,20 @@ end
 complete -c muster -f -a '(__muster_complete)'
 )";
 
-int Init(const std::string& path) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+int Init(const std::string& path, const Common& common) {
+  if (path == "-") {
+    if (!ForPeople(common.output)) {
+      return Refuse({ErrorCode::kUsage, "the job file itself goes to standard output here",
+                     "leave out -o, or name a file"});
+    }
+    std::cout << kExample;
+    return 0;
+  }
+  const int how = common.yes ? O_TRUNC : O_EXCL;
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666);
   if (file < 0 && errno == EEXIST) {
     return Refuse({ErrorCode::kConflict, path + " is there already; it was not touched",
-                   "give another name: `muster init other.yaml`"});
+                   "give another name: `muster init other.yaml`, or --yes to write over it"});
   }
   if (file < 0) return Refuse(PathError(path, errno));
   const auto written = ::write(file, kExample.data(), kExample.size());
@@ -86,8 +99,12 @@ int Init(const std::string& path) {
   if (::close(file) != 0 || !whole) {
     return Refuse({ErrorCode::kUnavailable, path + " could not be written", "check the room"});
   }
-  std::cout << path << '\n';
   std::cerr << "edit it, then: muster submit " << path << '\n';
+  if (!ForPeople(common.output)) {
+    return ShowDocument(common.output,
+                        nlohmann::ordered_json{{"name", path}, {"file", path}}.dump(2));
+  }
+  std::cout << path << '\n';
   return 0;
 }
 
@@ -139,9 +156,8 @@ int Help(CLI::App& app, const std::vector<std::string>& words) {
   for (const auto& word : words) {
     CLI::App* next = Below(*at, word);
     if (next == nullptr) {
-      return Refuse({ErrorCode::kUsage,
-                     "no verb \"" + word + "\"" + (at == &app ? "" : " of `" + path + "`"),
-                     "`muster help` lists them"});
+      std::cerr << "muster: " << NoVerb(*at, path, word) << '\n';
+      return ExitStatus(ErrorCode::kUsage);
     }
     at = next;
     path += " " + word;
@@ -159,29 +175,32 @@ void AddHelpVerbs(Verbs& verbs) {
     bool dry_run = false;
   };
   auto w = std::make_shared<Words>();
-  verbs
-      .AddLocal(verbs.app(), "help", "What a verb is for, its flags and examples",
-                "muster help\nmuster help queue apply",
-                [w, &verbs] { return Help(*verbs.app(), w->verbs); })
-      ->add_option("VERB", w->verbs, "a verb, and the one below it");
-  verbs
-      .AddLocal(verbs.app(), "init", "Write a job file to begin with", "muster init train.yaml",
-                [w] { return Init(w->path); })
-      ->add_option("FILE", w->path, "default job.yaml; never overwritten");
+  auto* help = verbs.AddLocal(verbs.app(), "help", "What a verb is for, its flags and examples",
+                              "muster help\nmuster help queue apply",
+                              [w, &verbs] { return Help(*verbs.app(), w->verbs); });
+  help->add_option("VERB", w->verbs, "a verb, and the one below it");
+  verbs.NoOutput(help, "help prints text for people and has no -o; docs/cli.md has it all");
+  auto* init = verbs.AddLocal(verbs.app(), "init", "Write a job file to begin with",
+                              "muster init train.yaml\nmuster init - | muster validate -",
+                              [w, &verbs] { return Init(w->path, verbs.common()); });
+  init->add_option("FILE", w->path, "default job.yaml; - is standard output");
+  verbs.Formats(init);
+  verbs.Changes(init, "also over a file that is there");
   auto* clone = verbs.Add(verbs.app(), "clone", "Submit a job once more",
                           "muster clone resnet --name resnet-2",
                           [w](Session& s) { return Clone(s, w->job, w->name, w->dry_run); });
   IsName(clone->add_option("JOB", w->job, "name, id or @last")->required(), "job");
   clone->add_option("--name", w->name, "name of the new one; default: the same");
   clone->add_flag("--dry-run", w->dry_run, "check everything and change nothing");
-  verbs
-      .AddLocal(verbs.app(), "completion", "A script that completes words in a shell",
-                "muster completion bash > ~/.local/share/bash-completion/completions/muster",
-                [w] {
-                  std::cout << (w->shell == "bash" ? kBash : w->shell == "zsh" ? kZsh : kFish);
-                  return 0;
-                })
-      ->add_option("SHELL", w->shell, "bash, zsh or fish")
+  verbs.Changes(clone);
+  auto* completion = verbs.AddLocal(
+      verbs.app(), "completion", "A script that completes words in a shell",
+      "muster completion bash > ~/.local/share/bash-completion/completions/muster", [w] {
+        std::cout << (w->shell == "bash" ? kBash : w->shell == "zsh" ? kZsh : kFish);
+        return 0;
+      });
+  verbs.NoOutput(completion, "completion prints a script for the shell and has no -o");
+  completion->add_option("SHELL", w->shell, "bash, zsh or fish")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   verbs.Add(verbs.app(), "doctor", "Look for what is wrong, and say what to do", "muster doctor",

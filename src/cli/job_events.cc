@@ -46,17 +46,22 @@ Result<Page> Ask(Session& session, const EventOptions& options, std::uint64_t si
 }
 
 int Print(Session& session, const Page& page, bool follow) {
+  if (follow && session.output() == Output::kName) {
+    for (const auto& event : page.events) std::cout << Plain(event.at("revision")) << '\n';
+    return 0;
+  }
   if (follow && !session.for_people()) {  // no document has an end: one object a line
     for (const auto& event : page.events) std::cout << SafeJson(event.dump()) << '\n';
     return 0;
   }
   Json document;
   document["events"] = page.events;
-  return session.Show(document.dump(2), [](const nlohmann::json& got) {
-    const auto columns = SheetNow().columns;
+  return session.Show(document.dump(2), [&](const nlohmann::json& got) {
+    const auto columns = session.wide() ? 0 : SheetNow().columns;
     for (const auto& event : got.at("events")) {
       const auto& facts = event.at("facts");
-      std::string line = Clock(TimeMs(event, "at")) + "  " + Pad(event.value("kind", ""), 17) + " ";
+      std::string line = session.wide() ? Pad(Plain(event.at("revision")), 8) + " " : "";
+      line += Clock(TimeMs(event, "at")) + "  " + Pad(event.value("kind", ""), 17) + " ";
       if (facts.contains("job")) line += Pad("job " + Plain(facts.at("job")), 9);
       line += SentenceOf(event);
       std::cout << (columns > 0 ? Cut(line, columns) : line) << '\n';

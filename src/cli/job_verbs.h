@@ -38,6 +38,8 @@ struct ListOptions {
   std::int64_t limit = 500;
 };
 int Ps(Session& session, const ListOptions& options);
+// What a job that holds no GPUs yet asks for: "4", "1..6"; empty: it has them, or wants none.
+std::string GpusAsked(const nlohmann::json& status);
 int DescribeJob(Session& session, const std::string& job);
 int Why(Session& session, const std::string& job);
 

@@ -32,17 +32,8 @@ std::string ForWhom(const Json& preemption) {
 
 // Those it holds; of one that has none yet those it asks for, "1..6 asked".
 std::string GpusOf(const Json& status) {
-  const auto phase = status.value("phase", "");
-  const bool may_start =
-      phase == "waiting" || phase == "held" || phase == "paused" || phase == "suspended";
-  if (!may_start || !status.contains("gpus_asked") || status.at("gpus_asked") == 0) {
-    return Plain(status.at("gpus")) + Marks(status);
-  }
-  const auto most = status.at("gpus_asked").get<double>();
-  const auto workers = status.value("workers_max", 1.0), least = status.value("workers_min", 1.0);
-  const auto first = workers > 0 ? most * least / workers : most;
-  return (first < most ? fmt::format("{:g}..{:g}", first, most) : fmt::format("{:g}", most)) +
-         " asked" + Marks(status);
+  const auto asked = GpusAsked(status);
+  return (asked.empty() ? Plain(status.at("gpus")) : asked + " asked") + Marks(status);
 }
 
 std::vector<std::string> Row(const Json& job, bool wide) {
@@ -71,6 +62,7 @@ std::vector<std::string> Row(const Json& job, bool wide) {
                                   Ago(now - created),
                                   Ago(status.value("ran_ms", std::int64_t{0}))};
   if (wide) {
+    row.push_back(job.value("kind", ""));
     row.push_back(std::to_string(job.value("priority", 0)));
     row.push_back(std::to_string(status.value("restarts", 0)));
   }
@@ -79,6 +71,17 @@ std::vector<std::string> Row(const Json& job, bool wide) {
 }
 
 }  // namespace
+
+std::string GpusAsked(const Json& status) {
+  const auto phase = status.value("phase", "");
+  const bool may_start =
+      phase == "waiting" || phase == "held" || phase == "paused" || phase == "suspended";
+  if (!may_start || !status.contains("gpus_asked") || status.at("gpus_asked") == 0) return "";
+  const auto most = status.at("gpus_asked").get<double>();
+  const auto workers = status.value("workers_max", 1.0), least = status.value("workers_min", 1.0);
+  const auto first = workers > 0 ? most * least / workers : most;
+  return first < most ? fmt::format("{:g}..{:g}", first, most) : fmt::format("{:g}", most);
+}
 
 int Ps(Session& session, const ListOptions& options) {
   client::Client::Query query;
@@ -106,14 +109,14 @@ int Ps(Session& session, const ListOptions& options) {
       AllPages(session.client(), "jobs", query, options.limit), [&](const Json& got) {
         std::vector<std::string> head = {"ID",      "NAME", "USER", "QUEUE", "PHASE",
                                          "WORKERS", "GPUS", "AGE",  "RAN"};
-        if (session.wide()) head.insert(head.end(), {"PRIORITY", "RESTARTS"});
+        if (session.wide()) head.insert(head.end(), {"KIND", "PRIORITY", "RESTARTS"});
         head.emplace_back("NOTE");
         Rows rows;
         for (const auto& job : got.at("jobs")) {
           job.at("status").at("gpus");  // or it is no job: throws
           rows.push_back(Row(job, session.wide()));
         }
-        PrintTable(head, rows, {"RESTARTS", "PRIORITY", "RAN", "WORKERS", "USER", "AGE", "QUEUE"});
+        session.Table(head, rows, {"RAN", "WORKERS", "USER", "AGE", "QUEUE"});
         if (rows.empty()) {
           std::cerr << "no jobs" << (options.user.empty() ? "" : " of user " + options.user)
                     << (query.contains("all") ? "\n" : " wait or run\n");

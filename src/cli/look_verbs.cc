@@ -6,10 +6,12 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/files.h"
 #include "base/units.h"
 #include "cli/job_verbs.h"
+#include "cli/text.h"
 #include "cli/verbs.h"
 
 namespace muster::cli {
@@ -44,8 +46,20 @@ Result<std::string> AskPlan(Session& session, const std::string& word) {
   return session.client().Post("plan", {}, *spec);
 }
 
+// Where it would run, each node once.
+int PrintNodes(const Result<std::string>& plan) {
+  if (!plan) return Refuse(plan.error());
+  std::set<std::string> nodes;
+  const auto got = Json::parse(*plan);
+  for (const auto& place : got.at("places")) nodes.insert(place.value("node", ""));
+  for (const auto& node : nodes) std::cout << Clean(node) << '\n';
+  return 0;
+}
+
 int Plan(Session& session, const std::string& word) {
-  return session.Show(AskPlan(session, word), [](const Json& got) {
+  const auto plan = AskPlan(session, word);
+  if (session.output() == Output::kName) return PrintNodes(plan);
+  return session.Show(plan, [](const Json& got) {
     std::cout << got.value("sentence", "") << '\n';
     const auto when = got.value("when", "");
     if (when != "later") std::cout << "because " << got.value("why", "") << '\n';
@@ -69,12 +83,14 @@ int Plan(Session& session, const std::string& word) {
 }
 
 int Pools(Session& session) {
+  const char* more = session.wide() ? "STATE" : "";
   return session.Show(
-      session.List("pools"), {"POOL", "NODES READY", "GPUS IN USE", "NOTE"}, [](const Json& got) {
+      session.List("pools"), {"POOL", more, "NODES READY", "GPUS IN USE", "NOTE"},
+      [&](const Json& got) {
         Rows rows;
         for (const auto& pool : got.at("pools")) {
           const auto &spec = pool.at("spec"), &status = pool.at("status");
-          rows.push_back({pool.value("name", ""),
+          rows.push_back({pool.value("name", ""), session.wide() ? status.value("phase", "") : "",
                           Plain(status.at("nodes_ready")) + "/" + Plain(spec.at("nodes")),
                           Plain(status.at("gpus_in_use")) + "/" + Plain(spec.at("gpus")),
                           Mark(pool)});
@@ -124,13 +140,15 @@ int Usage(Session& session, const std::string& by, const std::string& since) {
 int Decisions(Session& session) {
   return session.Show(
       session.List("decisions"),
-      {"TIME", "WHAT", "JOB", "WORKER", "NODE", "GPUS", "RULE", "FOR JOB"}, [](const Json& got) {
+      {session.wide() ? "REVISION" : "", "TIME", "WHAT", "JOB", "WORKER", "NODE", "GPUS", "RULE",
+       "FOR JOB"},
+      [&](const Json& got) {
         Rows rows;
         for (const auto& one : got.at("decisions")) {
-          rows.push_back({Clock(TimeMs(one, "at")), one.value("what", ""), one.value("job", ""),
-                          Plain(one.at("worker")), one.value("node", ""),
-                          Numbers(one.value("gpus", Json::array())), one.value("rule", ""),
-                          one.value("for_job", "")});
+          rows.push_back({session.wide() ? Plain(one.at("revision")) : "", Clock(TimeMs(one, "at")),
+                          one.value("what", ""), one.value("job", ""), Plain(one.at("worker")),
+                          one.value("node", ""), Numbers(one.value("gpus", Json::array())),
+                          one.value("rule", ""), one.value("for_job", "")});
         }
         return rows;
       });
@@ -162,9 +180,9 @@ void AddLookVerbs(Verbs& verbs) {
   auto* plan = verbs.Add(
       verbs.app(), "plan", "Where a job would run now, and who would be displaced",
       "muster plan train.yaml\nmuster plan resnet", [file](Session& s) { return Plan(s, *file); });
+  Note(plan, "-o name prints the nodes on which it would run, each once.");
   plan->add_option("FILE", *file, "a job file; - is standard input; or the name of a waiting job")
       ->required();
-  verbs.Formats(plan, "table,wide,json,jsonl,yaml");
   verbs.IsList(verbs.Add(verbs.app(), "pools", "List pools", "muster pools -o json", Pools));
   verbs.Add(verbs.app(), "whoami", "Who I am to the daemon, and what I may do", "muster whoami",
             WhoAmI);
@@ -185,7 +203,6 @@ void AddLookVerbs(Verbs& verbs) {
       verbs.Add(verbs.app(), "decisions", "What the scheduler decided, newest first",
                 "muster decisions --limit 20\nmuster decisions --filter what=pause", Decisions);
   verbs.IsList(decisions, kDecisions);
-  verbs.Formats(decisions, "table,wide,json,jsonl,yaml");
   verbs.Add(verbs.app(), "version", "The versions of muster and of the daemon", "muster version",
             [&verbs](Session& s) { return Version(s, verbs.common().version); });
 }

@@ -94,7 +94,15 @@ dry_run)"},
     {"usage", ". @Usage"},
     {"decisions", ". @Decisions"},
     {"login,whoami", ". @WhoAmI"},
-    {"token create", ". @Token"},
+    {"logout,config use,config delete", R"(id its name
+name
+server
+token set or none
+ca
+current whether it is the one that is meant from now on)"},
+    {"init", R"(name
+file that was written)"},
+    {"token create,token show", ". @Token"},
     {"token list", ". @Tokens"},
     {"token revoke", "tokens[] @Acted"},
     {"user list", ". @Users"},

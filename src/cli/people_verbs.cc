@@ -1,9 +1,12 @@
 // Who may come in: tokens and users.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/units.h"
 #include "cli/verbs.h"
 
 namespace muster::cli {
@@ -13,23 +16,23 @@ using Json = nlohmann::json;
 
 // How a change is to be made.
 struct How {
-  bool dry_run = false, yes = false;
+  bool dry_run = false;
+  const bool* yes = nullptr;  // do not ask
 
   client::Client::Query Query() const {
     client::Client::Query query;
     if (dry_run) query["dry_run"] = "1";
     return query;
   }
-  void MayTry(CLI::App* command) {
+  // `asks`: null where it never does.
+  void Flags(Verbs& verbs, CLI::App* command, const char* asks = nullptr) {
     command->add_flag("--dry-run", dry_run, "check everything and change nothing");
-  }
-  void MayAsk(CLI::App* command) {
-    command->add_flag("-y,--yes", yes, "do not ask");
-    MayTry(command);
+    verbs.Changes(command, asks);
+    yes = &verbs.common().yes;
   }
   // 0: go on; else what to end with.
   int Ask(const std::string& question) const {
-    const auto sure = Confirm(question, yes || dry_run);
+    const auto sure = Confirm(question, *yes || dry_run);
     if (!sure) return Refuse(sure.error());
     if (*sure) return 0;
     std::cerr << "nothing was changed\n";
@@ -44,6 +47,10 @@ struct TokenWords {
 };
 
 int CreateToken(Session& session, const TokenWords& words) {
+  if (words.expires != "never" && !ParseDurationMs(words.expires)) {
+    return Refuse({ErrorCode::kUsage, "--expires: \"" + words.expires + "\" is no duration",
+                   "write it as 12h or 30d, or never"});
+  }
   Json body = {{"name", words.name}, {"expires", words.expires}};
   if (!words.user.empty()) body["user"] = words.user;
   if (!words.role.empty()) body["role"] = words.role;
@@ -71,38 +78,100 @@ int CreateToken(Session& session, const TokenWords& words) {
 
 int ListTokens(Session& session) {
   return session.Show(
-      session.List("tokens"), {"ID", "NAME", "USER", "ROLE", "MADE", "ENDS"}, [](const Json& got) {
+      session.List("tokens"),
+      {"ID", "NAME", "USER", "ROLE", "MADE", "ENDS", session.wide() ? "STATE" : ""},
+      [&](const Json& got) {
         Rows rows;
         for (const auto& one : got.at("tokens")) {
           const auto& spec = one.at("spec");
-          rows.push_back(
-              {one.value("id", ""), one.value("name", ""), spec.value("user", ""),
-               spec.value("role", "all"), Clock(TimeMs(one, "created_at")),
-               spec.contains("expires_at") ? Clock(TimeMs(spec, "expires_at")) : "never"});
+          rows.push_back({one.value("id", ""), one.value("name", ""), spec.value("user", ""),
+                          spec.value("role", "all"), Clock(TimeMs(one, "created_at")),
+                          spec.contains("expires_at") ? Clock(TimeMs(spec, "expires_at")) : "never",
+                          session.wide() ? one.at("status").value("phase", "") : ""});
         }
         return rows;
       });
 }
 
+struct Token {
+  std::string id, name;
+};
+
+// By its id, else its name, else a beginning of an id that no other has.
+Result<Token> FindToken(Session& session, const std::string& word) {
+  const auto answer = AllPages(session.client(), "tokens");
+  // Who may not list them may still have one, and know its id.
+  if (!answer && answer.error().code == ErrorCode::kDenied) return Token{word, ""};
+  if (!answer) return tl::unexpected(answer.error());
+  std::vector<Token> named, begun;
+  const auto got = Json::parse(*answer);
+  for (const auto& one : got.at("tokens")) {
+    Token token{one.value("id", ""), one.value("name", "")};
+    if (token.id == word) return token;
+    if (token.name == word) named.push_back(token);
+    if (token.id.starts_with(word)) begun.push_back(std::move(token));
+  }
+  const auto& found = named.empty() ? begun : named;
+  if (found.empty()) {
+    return Fail(ErrorCode::kNotFound, "there is no token \"" + word + "\"",
+                "`muster token list` shows those you may see");
+  }
+  if (found.size() == 1) return found.front();
+  std::string ids;
+  for (const auto& token : found) ids += (ids.empty() ? "" : ", ") + token.id;
+  return Fail(ErrorCode::kConflict,
+              fmt::format("\"{}\" {} several tokens: {}", word,
+                          named.empty() ? "is the beginning of" : "is the name of", ids),
+              "give the id of one");
+}
+
+int ShowToken(Session& session, const std::string& word) {
+  const auto token = FindToken(session, word);
+  if (!token) return Refuse(token.error());
+  return session.Show(session.client().Get("tokens/" + token->id), [](const Json& got) {
+    const auto& spec = got.at("spec");
+    const auto line = [](const char* name, const std::string& value) {
+      std::cout << fmt::format("{:<8} {}\n", name, value);
+    };
+    line("id", got.value("id", ""));
+    line("name", got.value("name", ""));
+    line("user", spec.value("user", ""));
+    line("role", spec.value("role", "all that the user may do"));
+    line("made", Clock(TimeMs(got, "created_at")));
+    line("ends", spec.contains("expires_at") ? Clock(TimeMs(spec, "expires_at")) : "never");
+  });
+}
+
+// All that are named must be there before one of them is ended.
 int RevokeTokens(Session& session, const TokenWords& words) {
-  const auto& ids = words.ids;
-  const auto what = ids.size() == 1 ? "token " + ids[0] : std::to_string(ids.size()) + " tokens";
+  std::vector<Token> tokens;
+  for (const auto& word : words.ids) {
+    auto token = FindToken(session, word);
+    if (!token) return Refuse(token.error());
+    tokens.push_back(std::move(*token));
+  }
+  const auto& first = tokens.front();
+  const auto what = tokens.size() > 1    ? std::to_string(tokens.size()) + " tokens"
+                    : first.name.empty() ? "token " + first.id
+                                         : "token " + first.id + " (" + first.name + ")";
   if (const int stop = words.how.Ask("Revoke " + what + "?"); stop != 0) return stop;
   int status = 0;
   nlohmann::ordered_json document;
-  for (const auto& id : ids) {
-    const auto answer = session.client().Delete("tokens/" + id, words.how.Query());
+  for (const auto& token : tokens) {
+    const auto answer = session.client().Delete("tokens/" + token.id, words.how.Query());
     if (!answer) {
       status = Refuse(answer.error());
       continue;
     }
-    document["tokens"].push_back(nlohmann::ordered_json::parse(Acted(*answer)));
+    auto acted = nlohmann::ordered_json::parse(Acted(*answer));
+    if (!token.name.empty()) acted["name"] = token.name;
+    document["tokens"].push_back(std::move(acted));
   }
   if (document.is_null()) return status;
   const int shown = session.Show(document.dump(2), [](const Json& got) {
     for (const auto& one : got.at("tokens")) {
       std::cout << (one.value("dry_run", false) ? "would revoke token " : "revoked token ")
-                << one.value("id", "") << '\n';
+                << one.value("id", "") << " (" << one.value("name", "") << ")\n";
     }
   });
   return status != 0 ? status : shown;
@@ -115,18 +184,21 @@ struct UserWords {
 };
 
 int ListUsers(Session& session) {
-  return session.Show(session.List("users"), {"USER", "ROLE", "GROUPS"}, [](const Json& got) {
-    Rows rows;
-    for (const auto& one : got.at("users")) {
-      std::string groups;
-      const auto& spec = one.at("spec");
-      for (const auto& group : spec.at("groups")) {
-        groups += (groups.empty() ? "" : ", ") + Plain(group);
-      }
-      rows.push_back({one.value("name", ""), spec.value("role", ""), groups});
-    }
-    return rows;
-  });
+  const char* more = session.wide() ? "TOKENS" : "";
+  return session.Show(
+      session.List("users"), {"USER", "ROLE", "GROUPS", more}, [&](const Json& got) {
+        Rows rows;
+        for (const auto& one : got.at("users")) {
+          std::string groups;
+          const auto& spec = one.at("spec");
+          for (const auto& group : spec.at("groups")) {
+            groups += (groups.empty() ? "" : ", ") + Plain(group);
+          }
+          rows.push_back({one.value("name", ""), spec.value("role", ""), groups,
+                          session.wide() ? Plain(one.at("status").at("tokens")) : ""});
+        }
+        return rows;
+      });
 }
 
 int SetUser(Session& session, const UserWords& words) {
@@ -163,14 +235,19 @@ void AddTokenVerbs(Verbs& verbs) {
   create->add_option("--expires", w->expires, "from now on; default 90d; never: admins only");
   create->add_option("--role", w->role, "viewer or user: no more than this")
       ->check(CLI::IsMember({"viewer", "user"}));
-  w->how.MayTry(create);
+  w->how.Flags(verbs, create);
   verbs.IsList(
       verbs.Add(token, "list", "My tokens; for admins all", "muster token list", ListTokens));
-  auto* revoke =
-      verbs.Add(token, "revoke", "End tokens at once", "muster token revoke 3f9a21 --yes",
-                [w](Session& s) { return RevokeTokens(s, *w); });
-  IsName(revoke->add_option("ID", w->ids, "as `muster token list` shows")->required(), "token");
-  w->how.MayAsk(revoke);
+  auto* show = verbs.Add(token, "show", "One token, without its secret", "muster token show laptop",
+                         [w](Session& s) { return ShowToken(s, w->name); });
+  IsName(show->add_option("TOKEN", w->name, "its name, its id or a beginning of that")->required(),
+         "token");
+  auto* revoke = verbs.Add(token, "revoke", "End tokens at once",
+                           "muster token revoke laptop --yes\nmuster token revoke 3f9a21 --yes",
+                           [w](Session& s) { return RevokeTokens(s, *w); });
+  IsName(revoke->add_option("TOKEN", w->ids, "names, ids or beginnings of ids")->required(),
+         "token");
+  w->how.Flags(verbs, revoke, "do not ask");
 }
 
 void AddUserVerbs(Verbs& verbs) {
@@ -186,12 +263,12 @@ void AddUserVerbs(Verbs& verbs) {
       ->check(CLI::IsMember({"none", "viewer", "user", "admin"}));
   set->add_option("--group", w->groups,
                   "a group; may be given several times; replaces those there");
-  w->how.MayTry(set);
+  w->how.Flags(verbs, set);
   auto* remove =
       verbs.Add(user, "remove", "Take the role away, and the user's tokens",
                 "muster user remove ana --yes", [w](Session& s) { return RemoveUser(s, *w); });
   IsName(remove->add_option("NAME", w->name, "the user")->required(), "user");
-  w->how.MayAsk(remove);
+  w->how.Flags(verbs, remove, "do not ask");
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ using Json = nlohmann::json;
 
 struct Words {
   std::string name;
-  bool yes = false, dry_run = false;
+  bool dry_run = false;
 
   client::Client::Query Query() const {
     client::Client::Query query;
@@ -66,8 +66,8 @@ int ShowQueue(Session& session, const std::string& name) {
   });
 }
 
-int DeleteQueue(Session& session, const Words& words) {
-  const auto sure = Confirm("Delete queue " + words.name + "?", words.yes || words.dry_run);
+int DeleteQueue(Session& session, const Words& words, bool yes) {
+  const auto sure = Confirm("Delete queue " + words.name + "?", yes || words.dry_run);
   if (!sure) return Refuse(sure.error());
   if (!*sure) {
     std::cerr << "nothing was deleted\n";
@@ -171,15 +171,18 @@ void AddQueueVerbs(Verbs& verbs, CLI::App* queue) {
   verbs.MayWatch(with_name(verbs.Add(queue, "show", "One queue, with its file",
                                      "muster queue show vision/detection",
                                      [w](Session& s) { return ShowQueue(s, w->name); })));
-  auto* remove = with_name(verbs.Add(
-      queue, "delete", "Remove a queue that has no jobs and none below it",
-      "muster queue delete vision/old --yes", [w](Session& s) { return DeleteQueue(s, *w); }));
-  remove->add_flag("-y,--yes", w->yes, "do not ask");
+  auto* remove =
+      with_name(verbs.Add(queue, "delete", "Remove a queue that has no jobs and none below it",
+                          "muster queue delete vision/old --yes", [w, &verbs](Session& s) {
+                            return DeleteQueue(s, *w, verbs.common().yes);
+                          }));
+  verbs.Changes(remove, "do not ask");
   remove->add_flag("--dry-run", w->dry_run, "check everything and change nothing");
   auto* edit = with_name(verbs.Add(queue, "edit", "Change a queue's file in $EDITOR",
                                    "EDITOR=nano muster queue edit vision",
                                    [w](Session& s) { return EditQueue(s, *w); }));
   edit->add_flag("--dry-run", w->dry_run, "check everything and change nothing");
+  verbs.Changes(edit);
 }
 
 }  // namespace muster::cli

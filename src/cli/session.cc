@@ -67,7 +67,7 @@ const nlohmann::json& Items(const nlohmann::json& answer) {
   if (answer.is_object()) {
     for (const char* key : {"jobs", "events", "nodes", "gpus", "queues", "pools", "levels",
                             "decisions", "usage", "audit", "users", "tokens", "workers",
-                            "checkpoints", "checks", "contexts", "files", "results"}) {
+                            "checkpoints", "checks", "contexts", "settings", "files", "results"}) {
       const auto found = answer.find(key);
       if (found != answer.end() && found->is_array()) return *found;
     }
@@ -79,10 +79,11 @@ namespace {
 
 void PrintNames(const nlohmann::json& items) {
   const auto print = [](const nlohmann::json& item) {
-    for (const char* key : {"id", "name", "file", "node", "user", "job", "version"}) {
+    // What only happened has no name; its revision is its number.
+    for (const char* key : {"id", "name", "file", "revision", "node", "user", "job", "version"}) {
       const auto found = item.find(key);
-      if (found != item.end() && found->is_string()) {
-        std::cout << Clean(found->get<std::string>()) << '\n';
+      if (found != item.end() && (found->is_string() || found->is_number())) {
+        std::cout << Clean(Plain(*found)) << '\n';
         return;
       }
     }
@@ -128,7 +129,11 @@ int Session::Show(const Result<std::string>& answer,
   }
   switch (output_) {
     case Output::kJson:
-      std::cout << SafeJson(*answer) << (answer->ends_with('\n') ? "" : "\n");
+      if (live_) {  // one look a line
+        std::cout << SafeJson(nlohmann::ordered_json::parse(*answer).dump()) << '\n';
+      } else {
+        std::cout << SafeJson(*answer) << (answer->ends_with('\n') ? "" : "\n");
+      }
       break;
     case Output::kJsonl:
       if (const auto& items = Items(parsed); items.is_array()) {
@@ -142,11 +147,16 @@ int Session::Show(const Result<std::string>& answer,
       PrintYaml(*answer);
       break;
     case Output::kName:
+      if (live_ && again_) std::cout << '\n';
       PrintNames(Items(parsed));
       break;
     case Output::kTable:
     case Output::kWide:
-      if (live_ && ::isatty(STDOUT_FILENO) == 1) std::cout << "\033[H\033[2J";
+      if (live_ && ::isatty(STDOUT_FILENO) == 1) {
+        std::cout << "\033[H\033[2J";
+      } else if (live_ && again_) {
+        std::cout << '\n';
+      }
       table(Cleaned(parsed));
       break;
   }
@@ -156,7 +166,14 @@ int Session::Show(const Result<std::string>& answer,
 
 int Session::Show(const Result<std::string>& answer, const std::vector<std::string>& head,
                   const std::function<Rows(const nlohmann::json&)>& rows) {
-  return Show(answer, [&](const Json& got) { PrintTable(head, rows(got)); });
+  return Show(answer, [&](const Json& got) { Table(head, rows(got)); });
+}
+
+void Session::Table(const std::vector<std::string>& head, const Rows& rows,
+                    const std::vector<std::string_view>& drop) const {
+  auto sheet = SheetNow();
+  if (wide()) sheet.columns = 0;
+  std::cout << LayOut(head, rows, sheet, drop);
 }
 
 Result<std::string> Session::List(const std::string& path, client::Client::Query query) {

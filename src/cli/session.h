@@ -46,6 +46,9 @@ class Session {
            const std::function<void(const nlohmann::json&)>& table);
   int Show(const Result<std::string>& answer, const std::vector<std::string>& head,
            const std::function<Rows(const nlohmann::json&)>& rows);
+  // A table that fits the window; a wide one is whole.
+  void Table(const std::vector<std::string>& head, const Rows& rows,
+             const std::vector<std::string_view>& drop = {}) const;
 
   // Once, or every second until it fails.
   int Repeat(bool watch, const std::function<int()>& once);

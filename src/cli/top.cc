@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/enter.h"
+#include "cli/event_text.h"
 #include "cli/full_screen.h"
 #include "cli/table.h"
 #include "cli/top_feed.h"
@@ -23,7 +24,9 @@ using Json = nlohmann::json;
 
 constexpr int kTickMs = 1'000;  // the clock, and how long jobs have run
 constexpr int kHeadRows = 8;
-constexpr std::size_t kWhyIndent = 9;  // behind "held by  "
+constexpr std::size_t kWhyIndent = 9;     // behind "held by  "
+constexpr std::size_t kDateColumns = 11;  // "2026-11-15 "
+constexpr int kEventsShown = 100;
 
 // What why prints, in a few lines.
 std::vector<std::string> WhyLines(client::Client& client, std::int64_t job) {
@@ -54,6 +57,20 @@ std::vector<std::string> WhyLines(client::Client& client, std::int64_t job) {
   return lines;
 }
 
+// What happened to it, oldest first.
+std::vector<std::string> EventLines(client::Client& client, std::int64_t job) {
+  const auto answer = client.Get(fmt::format("jobs/{}/events", job),
+                                 {{"sort", "-revision"}, {"limit", std::to_string(kEventsShown)}});
+  if (!answer) return {Describe(answer.error())};
+  const auto got = Json::parse(*answer);
+  std::vector<std::string> lines;
+  for (const auto& event : got.at("events")) {
+    lines.push_back(Clock(TimeMs(event, "at")).substr(kDateColumns) + " " + SentenceOf(event));
+  }
+  std::reverse(lines.begin(), lines.end());
+  return lines;
+}
+
 class Top {
  public:
   Top(Session& session, bool color)
@@ -77,7 +94,7 @@ class Top {
 
  private:
   enum class Mode : std::uint8_t { kTable, kFilter, kCancel };
-  enum class Pane : std::uint8_t { kNone, kWhy, kOut, kErr };
+  enum class Pane : std::uint8_t { kNone, kWhy, kEvents, kOut, kErr };
 
   void Show() {
     frame_.now_ms = WallMs();
@@ -99,9 +116,7 @@ class Top {
     const auto before = model_.revision;
     feed_.Take(model_);
     if (pane_ == Pane::kOut || pane_ == Pane::kErr) feed_.TakeLog(frame_.pane.lines);
-    if (pane_ == Pane::kWhy && model_.revision != before) {
-      frame_.pane.lines = WhyLines(session_.client(), shown_);
-    }
+    if (model_.revision != before) Ask();
   }
 
   // False: quit.
@@ -160,6 +175,9 @@ class Top {
         model_.Reverse();
         break;
       case U'e':
+        Open(Pane::kEvents);
+        break;
+      case U'a':
         model_.ShowEnded(!model_.shows_ended());
         break;
       case U'/':
@@ -208,17 +226,21 @@ class Top {
     shown_ = job->id;
     const bool err = pane == Pane::kErr;
     frame_.pane.title = fmt::format("{} {} {}",
-                                    pane == Pane::kWhy ? "why"
-                                    : err              ? "standard error of"
-                                                       : "output of",
+                                    pane == Pane::kWhy      ? "why"
+                                    : pane == Pane::kEvents ? "events of"
+                                    : err                   ? "standard error of"
+                                                            : "output of",
                                     job->id, job->name);
     frame_.pane.end = pane != Pane::kWhy;
     frame_.pane.indent = kWhyIndent;
-    if (pane == Pane::kWhy) {
-      frame_.pane.lines = WhyLines(session_.client(), shown_);
-    } else {
-      feed_.FollowLog(shown_, err);
-    }
+    if (pane == Pane::kOut || err) feed_.FollowLog(shown_, err);
+    Ask();
+  }
+
+  // What is asked for again whenever something has happened.
+  void Ask() {
+    if (pane_ == Pane::kWhy) frame_.pane.lines = WhyLines(session_.client(), shown_);
+    if (pane_ == Pane::kEvents) frame_.pane.lines = EventLines(session_.client(), shown_);
   }
 
   void Cancel() {

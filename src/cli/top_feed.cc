@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "cli/job_verbs.h"
 #include "cli/screen.h"
 
 namespace muster::cli {
@@ -33,9 +34,12 @@ TopJob JobOf(const Json& got) {
   job.user = got.value("user", "");
   job.queue = got.value("queue", "");
   job.phase = status.value("phase", "");
-  job.gpus = status.contains("gpus") ? Plain(status.at("gpus")) : "";
-  job.gpu_milli = status.contains("gpus") && status.at("gpus").is_number()
-                      ? static_cast<std::int64_t>(status.at("gpus").get<double>() * 1000)
+  const auto asked = GpusAsked(status);
+  const char* key = asked.empty() ? "gpus" : "gpus_asked";
+  job.asks = !asked.empty();
+  job.gpus = job.asks ? asked : status.contains(key) ? Plain(status.at(key)) : "";
+  job.gpu_milli = status.contains(key) && status.at(key).is_number()
+                      ? static_cast<std::int64_t>(status.at(key).get<double>() * 1000)
                       : 0;
   job.created_ms = TimeMs(got, "created_at");
   job.ran_ms = status.value("ran_ms", std::int64_t{0});

@@ -16,6 +16,7 @@ struct TopJob {
   std::int64_t id = 0;
   std::string name, user, queue, phase, workers, gpus, note;
   std::int64_t gpu_milli = 0;
+  bool asks = false;  // for those GPUs, and has none
   std::int64_t created_ms = 0;
   std::int64_t ran_ms = 0;    // when it was asked for
   std::int64_t asked_ms = 0;  // wall time of that

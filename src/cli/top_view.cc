@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "cli/session.h"
 #include "cli/text.h"
@@ -13,15 +14,17 @@ namespace {
 
 constexpr int kBarWidth = 24;
 constexpr std::size_t kMostTypes = 4;
+constexpr std::size_t kNoteWidth = 32;  // columns that others make room for
 
-constexpr std::array<const char*, 12> kHelp = {
+constexpr std::array<const char*, 13> kHelp = {
     "arrows, j k      move; PgUp PgDn, Home End, g G: further",
     "s, r             sort by the next column; backwards",
     "/                filter by name, user, queue or phase; Enter keeps, Esc drops it",
     "w, Enter         why the selected job is in the phase it is in",
     "l                its output, as it comes; again: its standard error",
     "c                cancel it (asks)",
-    "e                hide or show those that have ended",
+    "e                what happened to it; the newest comes last",
+    "a                hide or show those that have ended",
     "[ ]              scroll the pane",
     "Esc              close the pane; drop the filter",
     "Ctrl-L           draw everything again",
@@ -76,56 +79,100 @@ void DrawHead(const TopModel& model, const TopFrame& frame, Screen& screen) {
                          model.more ? "  (and more)" : ""));
 }
 
-struct Column {
-  const char* name;
-  int width;
-  TopSort sort;
-};
+constexpr std::size_t kColumns = 7;
+using Cells = std::array<std::string, kColumns>;
 
-std::vector<Column> ColumnsFor(int cols) {
-  const int name = cols >= 100 ? 24 : 16;
-  const int queue = cols >= 100 ? 20 : 12;
-  return {{"ID", 7, TopSort::kId},        {"NAME", name, TopSort::kName},
-          {"USER", 9, TopSort::kUser},    {"QUEUE", queue, TopSort::kQueue},
-          {"PHASE", 10, TopSort::kPhase}, {"GPUS", 5, TopSort::kGpus},
-          {"RAN", 11, TopSort::kRan}};
+// Four or five letters: "42s", "12m", "3h05", "4d".
+std::string Brief(std::int64_t ms) {
+  const auto seconds = std::max<std::int64_t>(0, ms) / 1000;
+  if (seconds < 60) return fmt::format("{}s", seconds);
+  if (seconds < 3600) return fmt::format("{}m", seconds / 60);
+  if (seconds < 86'400) return fmt::format("{}h{:02}", seconds / 3600, seconds / 60 % 60);
+  return fmt::format("{}d", seconds / 86'400);
 }
 
-void DrawRow(const TopJob& job, bool selected, const TopFrame& frame, int row, Screen& screen) {
-  const std::array<std::string, 7> cells = {
-      std::to_string(job.id),
-      job.name,
-      job.user,
-      job.queue,
-      job.phase,
-      job.gpus,
-      job.ran_ms > 0 || job.phase == "running" ? Ago(job.RanMs(frame.now_ms)) : ""};
+Cells CellsOf(const TopJob& job, std::int64_t now_ms) {
+  const bool ran = job.ran_ms > 0 || job.phase == "running";
+  return {std::to_string(job.id),
+          Clean(job.name),
+          Clean(job.user),
+          Clean(job.queue),
+          job.phase,
+          job.gpus,
+          ran ? Brief(job.RanMs(now_ms)) : ""};
+}
+
+struct Column {
+  const char* name;
+  std::size_t least, most;
+  TopSort sort;
+  std::size_t width = 0;
+};
+
+// As wide as what stands in them; the note gets what is left, and others give way to it.
+std::vector<Column> ColumnsFor(const std::vector<const TopJob*>& list, const TopFrame& frame,
+                               TopSort sort, int cols) {
+  const std::size_t room = static_cast<std::size_t>(std::max(0, cols));
+  std::vector<Column> columns = {
+      {"ID", 9, 9, TopSort::kId},       {"NAME", 8, 28, TopSort::kName},
+      {"USER", 5, 12, TopSort::kUser},  {"QUEUE", 6, 24, TopSort::kQueue},
+      {"PHASE", 9, 9, TopSort::kPhase}, {"GPUS", 8, 8, TopSort::kGpus},
+      {"RAN", 5, 5, TopSort::kRan}};
+  std::size_t note = 4;
+  for (auto& column : columns) {
+    column.width = std::string_view(column.name).size() + (column.sort == sort ? 1 : 0);
+  }
+  for (const auto* job : list) {
+    const auto cells = CellsOf(*job, frame.now_ms);
+    for (std::size_t i = 0; i < kColumns; ++i) {
+      columns[i].width = std::max(columns[i].width, std::min(columns[i].most, Columns(cells[i])));
+    }
+    note = std::max(note, job->note.size());
+  }
+  std::size_t used = kColumns;  // a gap behind each
+  for (const auto& column : columns) used += column.width;
+  while (used + std::min(note, kNoteWidth) > room) {
+    auto widest =
+        std::max_element(columns.begin(), columns.end(), [](const auto& a, const auto& b) {
+          return a.width - std::min(a.width, a.least) < b.width - std::min(b.width, b.least);
+        });
+    if (widest->width <= widest->least) break;
+    --widest->width;
+    --used;
+  }
+  return columns;
+}
+
+void DrawRow(const TopJob& job, const std::vector<Column>& columns, const TopFrame& frame, int row,
+             Screen& screen) {
+  const auto cells = CellsOf(job, frame.now_ms);
   int col = 0;
-  std::size_t i = 0;
-  for (const auto& column : ColumnsFor(screen.cols())) {
-    const auto ink = column.sort == TopSort::kPhase ? InkOf(job.phase)
-                     : job.ended                    ? Ink::kDim
-                                                    : Ink::kPlain;
-    screen.Put(row, col, cells[i++], ink, col + column.width - 1);
-    col += column.width;
+  for (std::size_t i = 0; i < kColumns; ++i) {
+    const auto sort = columns[i].sort;
+    const bool dim = job.ended || (sort == TopSort::kGpus && job.asks);
+    screen.Put(row, col, Cut(cells[i], columns[i].width),
+               sort == TopSort::kPhase ? InkOf(job.phase)
+               : dim                   ? Ink::kDim
+                                       : Ink::kPlain);
+    col += static_cast<int>(columns[i].width) + 1;
   }
   const int room = screen.cols() - col;
   if (room > 0) {
     screen.Put(row, col, Cut(Clean(job.note), static_cast<std::size_t>(room)), Ink::kDim);
   }
-  if (selected) screen.Fill(row, Ink::kInverse);
 }
 
 void DrawTable(TopModel& model, TopFrame& frame, int top, int rows, Screen& screen) {
+  const auto list = model.Rows(frame.now_ms);
+  const auto columns = ColumnsFor(list, frame, model.sort(), screen.cols());
   int col = 0;
-  for (const auto& column : ColumnsFor(screen.cols())) {
+  for (const auto& column : columns) {
     const bool by = column.sort == model.sort();
     screen.Put(top, col, fmt::format("{}{}", column.name, by ? (model.reversed() ? "^" : "v") : ""),
                Ink::kBold);
-    col += column.width;
+    col += static_cast<int>(column.width) + 1;
   }
   screen.Put(top, col, "NOTE", Ink::kBold);
-  const auto list = model.Rows(frame.now_ms);
   const auto* const selected = model.Selected(frame.now_ms);
   const auto shown = static_cast<std::size_t>(std::max(1, rows));
   const auto at =
@@ -135,7 +182,9 @@ void DrawTable(TopModel& model, TopFrame& frame, int top, int rows, Screen& scre
   frame.first = std::min(frame.first, list.size() > shown ? list.size() - shown : 0);
   for (std::size_t i = 0; i < shown && frame.first + i < list.size(); ++i) {
     const auto* job = list[frame.first + i];
-    DrawRow(*job, job == selected, frame, top + 1 + static_cast<int>(i), screen);
+    const int row = top + 1 + static_cast<int>(i);
+    DrawRow(*job, columns, frame, row, screen);
+    if (job == selected) screen.Fill(row, Ink::kInverse);
   }
   if (list.empty()) {
     screen.Put(top + 1, 0,
@@ -199,7 +248,8 @@ void DrawTop(TopModel& model, TopFrame& frame, Screen& screen) {
     screen.Put(last, 0, frame.prompt, Ink::kBold);
     return;
   }
-  const std::string keys = "s sort  r reverse  / filter  w why  l logs  c cancel  ? help  q quit";
+  const std::string keys =
+      "s sort  r reverse  / filter  w why  l logs  e events  c cancel  ? help  q quit";
   screen.Put(last, 0,
              model.filter().empty() ? keys : "filter: " + model.filter() + "   (/ changes it)",
              Ink::kDim);

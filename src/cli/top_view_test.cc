@@ -49,9 +49,8 @@ TEST_F(TopViewTest, AFrameOfEightyByTwentyFour) {
   EXPECT_EQ(lines[1], "H100       [############............] 4 held, 4 free, 8 GPUs");
   EXPECT_EQ(lines[2], "virtual    [........................] 0 held, 2 free, 2 GPUs (virtual)");
   EXPECT_EQ(lines[3], "nodes 2/2   jobs  3 running  37 waiting");
-  EXPECT_EQ(lines[4], "ID     NAME            USER     QUEUE       PHASEv    GPUS RAN        NOTE");
-  EXPECT_TRUE(lines[5].starts_with("1      job-1           ana      vision/dete running   2"))
-      << lines[5];
+  EXPECT_EQ(lines[4], "ID NAME   USER QUEUE         PHASEv  GPUS RAN NOTE");
+  EXPECT_TRUE(lines[5].starts_with("1  job-1  ana  vision/detect running 2    0s")) << lines[5];
   EXPECT_TRUE(lines[23].starts_with("s sort")) << lines[23];
   for (const auto& line : lines) EXPECT_LE(line.size(), 80U);
 }
@@ -85,10 +84,25 @@ TEST_F(TopViewTest, ANoteThatIsTooLongIsCutWithAnEllipsis) {
   model_.Put(job);
   Screen narrow(24, 80, false);
   DrawTop(model_, frame_, narrow);
-  EXPECT_TRUE(Lines(narrow)[5].ends_with("queue vis…")) << Lines(narrow)[5];
+  EXPECT_TRUE(Lines(narrow)[5].ends_with("queue vision/detection has used i…")) << Lines(narrow)[5];
   Screen wide(24, 200, false);
   DrawTop(model_, frame_, wide);
   EXPECT_TRUE(Lines(wide)[5].ends_with(job.note)) << Lines(wide)[5];
+}
+
+TEST_F(TopViewTest, OtherColumnsMakeRoomForTheNote) {
+  auto job = Job(1234567, "a-rather-long-name-of-a-job", "suspended");
+  job.user = "somebody.else";
+  job.queue = "vision/detection/night";
+  job.gpus = "128..256";
+  job.note = "queue vision/detection/night has used its fair share";
+  model_.Put(job);
+  model_.Filter("1234567");
+  Screen screen(24, 80, false);
+  DrawTop(model_, frame_, screen);
+  const auto lines = Lines(screen);
+  EXPECT_GE(80 - static_cast<int>(lines[4].find("NOTE")), 26) << lines[4];
+  EXPECT_NE(lines[5].find("suspended 128..256"), std::string::npos) << lines[5];
 }
 
 TEST_F(TopViewTest, AWhyPaneBreaksBetweenWordsAndScrollsNoFurtherThanItsEnd) {

@@ -55,7 +55,7 @@ std::string WrongName(const std::string& word, const std::string& what) {
                     ("/" + word + "/").find("/../") != word.npos);
   if (!wrong) return "";
   const std::string hint = what == "job"     ? ": write its name, its id or @last"
-                           : what == "token" ? ": write its id, as `muster token list` shows it"
+                           : what == "token" ? ": write its name or its id, see `muster token list`"
                            : what == "queue" ? ": write its full name, as vision/detection"
                                              : "";
   return "\"" + Clean(word) + "\" is no name of a " + what + hint;
@@ -80,7 +80,7 @@ Verbs::Verbs(CLI::App& app, int& status, std::string version) : app_(app), statu
 }
 
 void Verbs::Formats(CLI::App* command, const std::string& formats) {
-  NoOutput(command);
+  RemoveOutput(command);
   auto& allowed = formats_[command];
   allowed = Words(formats.empty() ? "table,wide,json,jsonl,yaml,name" : formats);
   command
@@ -98,7 +98,19 @@ void Verbs::Formats(CLI::App* command, const std::string& formats) {
       ->group(kCommonFlags);
 }
 
-void Verbs::NoOutput(CLI::App* command) {
+void Verbs::NoOutput(CLI::App* command, const std::string& why) {
+  RemoveOutput(command);
+  const auto refuse = [why](const std::string&) { throw CLI::ValidationError(why); };
+  command->add_option_function<std::string>("-o,--output", refuse)->group(kHidden);
+}
+
+CLI::App* Verbs::Changes(CLI::App* command, const char* help) {
+  auto* flag = command->add_flag("-y,--yes", common_.yes, help == nullptr ? "ask nothing" : help);
+  if (help == nullptr) flag->group(kCommonFlags);
+  return command;
+}
+
+void Verbs::RemoveOutput(CLI::App* command) {
   if (auto* option = command->get_option_no_throw("--output")) command->remove_option(option);
   formats_.erase(command);
 }
@@ -134,7 +146,7 @@ CLI::App* Verbs::IsList(CLI::App* command, std::int64_t limit) {
       ->add_option("--limit", common_.selection.limit,
                    limit > 0 ? "at most so many; default " + std::to_string(limit)
                              : std::string("at most so many"))
-      ->check(CLI::Range(1, 10'000));
+      ->check(CLI::Range(std::int64_t{1}, kMostListed));
   return MayWatch(command);
 }
 

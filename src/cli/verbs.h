@@ -1,11 +1,13 @@
 // Verbs: how a word of the command line becomes a call of the daemon.
 //
 // A verb has the flags that it can honour and no others, so that a flag without effect is a mistake
-// that is said. What the parser writes into belongs to the verb's callback, or to Common where it
-// means the same for all. The file of contexts is read when a verb runs, so that help and
-// completion need none. Help, manual page and docs/cli.md come from what is declared here.
+// that is said; only --yes is taken by all that change something, whether or not they ask. What the
+// parser writes into belongs to the verb's callback, or to Common where it means the same for all.
+// The file of contexts is read when a verb runs, so that help and completion need none. Help,
+// manual page and docs/cli.md come from what is declared here.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -26,8 +28,12 @@ struct Common {
   Output output = Output::kTable;
   Selection selection;
   bool watch = false;
+  bool yes = false;     // ask nothing
   std::string version;  // ours
 };
+
+// Of --limit, wherever there is one. The API has a bound for a page only; pages are put together.
+inline constexpr std::int64_t kMostListed = 10'000'000;
 
 class Verbs {
  public:
@@ -44,7 +50,11 @@ class Verbs {
 
   // -o, for these formats ("table,json"); empty: all of them. Replaces what was allowed before.
   void Formats(CLI::App* command, const std::string& formats = {});
-  void NoOutput(CLI::App* command);
+  // It has none, and `why` is said to whoever gives -o.
+  void NoOutput(CLI::App* command, const std::string& why);
+  // -y: for a verb that changes something. `help`: what it does where that is not merely not
+  // asking.
+  CLI::App* Changes(CLI::App* command, const char* help = nullptr);
   // --socket and --context.
   void ServerFlagsFor(CLI::App* command);
   // -w: again every second.
@@ -57,6 +67,8 @@ class Verbs {
   Common& common() { return common_; }
 
  private:
+  void RemoveOutput(CLI::App* command);
+
   CLI::App& app_;
   int& status_;
   Common common_;

@@ -228,6 +228,7 @@ Result<Played> Play(Client& client, const std::string& path, Client::Query query
   }
   auto socket = client.Open(path, query);
   if (!socket) return tl::unexpected(socket.error());
+  WriteAll(STDERR_FILENO, options.greeting);
   return Player(**socket, options).Run();
 }
 

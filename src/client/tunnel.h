@@ -31,6 +31,7 @@ enum class AtInputEnd : std::uint8_t {
 struct PlayOptions {
   bool terminal = false;  // the program has one, and so have we
   AtInputEnd at_input_end = AtInputEnd::kTell;
+  std::string greeting = {};  // said on standard error once it is joined
 };
 
 // Ctrl-], as in telnet: shells and editors leave it alone.

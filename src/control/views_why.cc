@@ -130,6 +130,28 @@ std::string RunningText(Controller& control, const Access& access, const JobReco
   return text + "; for more, " + engine::Sentence(control.engine().cluster(), *why);
 }
 
+// Workers that the scheduler has told to go: for whom, and what becomes of them. Empty: there are
+// none.
+std::string LeavingText(Controller& control, const Access& access, const JobRecord& job) {
+  const auto leaving = job.Count(WorkerPhase::kLeaving);
+  if (leaving == 0 || job.stopping != model::StopWhy::kNone || job.preemptions.empty()) return "";
+  const auto& last = job.preemptions.back();
+  std::string text = leaving == 1 ? "1 worker is" : std::to_string(leaving) + " workers are";
+  text += " being stopped by rule " + std::string(model::Name(last.rule));
+  if (last.cause != 0) {
+    text += " to make room for " + JobName(control.state(), access, last.cause);
+  }
+  switch (last.why) {
+    case model::StopWhy::kMoved:
+      return text + ", and will start again on another node";
+    case model::StopWhy::kShrunk:
+      return text + ", and the job goes on with the others";
+    default:
+      return text + "; the job will then wait in queue " + job.spec->queue +
+             " and start again by itself when there is room";
+  }
+}
+
 }  // namespace
 
 DocNode WhyView(Controller& control, const Access& access, const JobRecord& job) {
@@ -144,8 +166,12 @@ DocNode WhyView(Controller& control, const Access& access, const JobRecord& job)
   } else if (phase == Phase::kRunning || phase == Phase::kStarting) {
     sentence = RunningText(control, access, job, node);
     if (job.idle_until_ms > 0) sentence += "; " + IdleText(job, control.NowMs());
+    if (auto leaving = LeavingText(control, access, job); !leaving.empty()) {
+      sentence += "; " + leaving;
+    }
   } else {
-    sentence = BarText(control, access, job);
+    sentence = phase == Phase::kStopping ? LeavingText(control, access, job) : "";
+    if (sentence.empty()) sentence = BarText(control, access, job);
     if (sentence.empty()) {
       const auto why = control.engine().Explain(job.id, control.NowMs());
       if (why) {

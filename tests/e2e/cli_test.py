@@ -82,8 +82,7 @@ class Looking(CliCase):
                       ("queue", "show", "vision"), ("token", "list"), ("user", "list"), ("audit",), ("ps",), ("nodes",), ("gpus",),
                       ("queue", "list"), ("config", "view"), ("doctor",)):
             for form in ("table", "wide", "json", "yaml", "jsonl", "name"):
-                nameless = form == "name" and words[0] in ("plan", "decisions")
-                out = self.cli(*words, "-o", form, status=2 if nameless else 0).stdout
+                out = self.cli(*words, "-o", form).stdout
                 if form == "json":
                     json.loads(out)
                 if form == "jsonl":
@@ -266,7 +265,7 @@ class Screens(CliCase):
         self.daemon.call("POST", "jobs?held=1", job("true", name="a-name-that-is-rather-long-for-a-table", queue="vision/old", gpus=3))
         for name in ("has", "waits"):
             self.daemon.submit(job("sleep 600", name=name, gpus=3))
-        for words in (("ps",), ("ps", "-o", "wide"), ("nodes",), ("gpus",), ("gpus", "--topology"), ("queue", "list"), ("audit",), ("decisions",),
+        for words in (("ps",), ("nodes",), ("gpus",), ("gpus", "--topology"), ("queue", "list"), ("audit",), ("decisions",),
                       ("events",), ("token", "list")):
             for columns in (60, 80):
                 one = self.terminal(*words, columns=columns)
@@ -363,7 +362,7 @@ class Speaking(CliCase):
         self.assertEqual(self.get("user", "set", "eva", "--role", "viewer")["name"], "eva")
 
     def test_documents_that_come_again_can_be_told_apart(self):
-        for form, count in (("yaml", lambda text: text.count("\n---\n")), ("json", lambda text: text.count("\n}\n") - 1),
+        for form, count in (("yaml", lambda text: text.count("\n---\n")), ("json", lambda text: text.count("\n") - 1),
                             ("jsonl", lambda text: text.count("\n") - 1)):
             with subprocess.Popen([str(self.daemon.bin / "muster"), "pools", "--watch", "-o", form], env=self.env, stdout=subprocess.PIPE, text=True) as one:
                 text = ""
@@ -398,10 +397,10 @@ class Speaking(CliCase):
 
     def test_a_flag_that_a_verb_cannot_honour_is_refused(self):
         one = self.daemon.submit(job("sleep 600"))
-        for words in (("logs", one, "-o", "name"), ("logs", one, "--watch"), ("events", "-o", "name"), ("events", "-f", "-o", "yaml"), ("init", "-o", "json"),
+        for words in (("logs", one, "-o", "name"), ("logs", one, "--watch"), ("events", "-f", "-o", "yaml"), ("init", "-", "-o", "json"),
                       ("attach", one, "-o", "json"), ("completion", "bash", "--socket", "x"), ("whoami", "--filter", "a=b"), ("cancel", one, "--limit", "1"),
-                      ("nodes", "--dry-run"), ("plan", "x.yaml", "-o", "name"), ("config", "use", "x", "-o", "json"), ("bench", "engine", "-o", "name"), ("demo", "share", "-o", "name"),
-                      ("ps", "--yes"), ("decisions", "-o", "name")):
+                      ("nodes", "--dry-run"), ("bench", "engine", "-o", "name"), ("demo", "share", "-o", "name"),
+                      ("ps", "--yes")):
             self.cli(*words, status=2)
         self.assertEqual(self.phase(one), "running")
 
@@ -518,7 +517,7 @@ class Examples(CliCase):
     """Every example of every help text, as it is typed."""
 
     goes_on = ("--watch", " -f", "attach ", "shell ", "port-forward", "muster top")  # ended after a while
-    statuses = {"muster login https": 6, "muster token revoke": 3, "muster exec resnet -- nvidia-smi": 0 if shutil.which("nvidia-smi") else 5}
+    statuses = {"muster login https": 6, "muster token revoke 3f9a21": 3, "muster exec resnet -- nvidia-smi": 0 if shutil.which("nvidia-smi") else 5}
 
     def setUp(self):
         super().setUp()

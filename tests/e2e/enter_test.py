@@ -204,7 +204,7 @@ class Enter(Case):
         self.daemon.wait(ended)
         self.assertEqual(Socket(self.daemon, f"jobs/{ended}/attach").status, 409)
         one = self.running("sleep 600")
-        self.assertEqual(Socket(self.daemon, f"jobs/{one}/attach?worker=7").status, 409)
+        self.assertEqual(Socket(self.daemon, f"jobs/{one}/attach?worker=7").status, 404)
         self.assertEqual(Socket(self.daemon, f"jobs/{one}/exec?command=ls").status, 400)
         with self.assertRaises(e2e_test.Refused) as plain:
             self.daemon.call("GET", f"jobs/{one}/attach")

@@ -49,8 +49,8 @@ JOBS = [
 ]
 FILES = {
     "help": ["", "queue", "ps --help", "node drain --help"],
-    "lists": ["ps -a", "ps -a -o wide", "ps --filter phase=held", "ps -o name", "nodes", "nodes -o wide", "gpus", "gpus --topology", "pools",
-              "queue list", "user list", "token list", "nodes --filter phase=down", "gpus --sort=-gpu --limit 2 -o name"],
+    "lists": ["ps -a", "ps -a -o wide", "ps --filter phase=held", "ps -o name", "nodes", "nodes -o wide", "gpus", "gpus -o wide", "gpus --topology", "pools", "pools -o wide",
+              "queue list", "queue list -o wide", "user list", "token list", "nodes --filter phase=down", "gpus --sort=-gpu --limit 2 -o name"],
     "job": ["describe train", "describe big", "describe quick", "describe sweep"],
     "why": ["why train", "why grow", "why big", "why wide", "why next", "why sweep", "why kept", "why quick", "why gone", "why nothing"],
     "queue": ["queue show vision/detection", "queue apply q.yaml --dry-run", "queue apply q.yaml -o json", "queue delete new --yes -o json", "queue delete new"],
@@ -58,7 +58,7 @@ FILES = {
     "act": ["hold big --dry-run", "hold big -o json", "release big -o yaml", "priority big grow --to high -o jsonl", "scale grow --workers 2..3",
             "node cordon lab-1", "node uncordon lab-1 -o json", "suspend big", "resume big", "cancel big nothing", "cancel train"],
     "events": ["events --filter kind=node-joined", "events --filter kind=queues-applied", "events gone", "events quick -o wide"],
-    "wrong": ["frobnicate", "ps --colour", "ps -o xml", "logs train -o name", "bench engine -o name", "ps --phase dancing", "ps --kind play", "ps --queue nowhere", "ps --filter kind=play", "audit --operation paint",
+    "wrong": ["frobnicate", "cancle big", "queue shw", "ps --colour", "ps one two --fitler a", "attach train -o json", "token create t --expires 5x", "exec train --rank 9 -- true", "ps -o xml", "logs train -o name", "bench engine -o name", "ps --phase dancing", "ps --kind play", "ps --queue nowhere", "ps --filter kind=play", "audit --operation paint",
               "login foo", "help frobnicate", "run --env NOT_SET_HERE -- true", "run --time soon -- true", "cancel ''", "user set x/../y --role user", "scale grow --workers many",
               "priority grow --to urgent", "nodes --sort colour", "nodes --filter ready", "describe tra/in", "wait grow --timeout soon",
               "audit --since yesterday", "audit --operation shout", "node drain lab-9", "completion tcsh", "decisions --limit 0"],
@@ -95,7 +95,7 @@ class Golden(Case):
         return f"$ muster {line}".rstrip() + "\n" + self.normal(text)
 
     def normal(self, text):
-        for pattern, word in ((r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "TIME"), (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "TIME"),
+        for pattern, word in ((r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "TIME"), (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "TIME"), (r"(?m)^\d+ +TIME", "N  TIME"),
                               (r"\b\d+ (s|min)\b", "N s"), (r'("revision": )\d+', r"\1N"), (rf"\b{re.escape(getpass.getuser())}\b", "USER"),
                               (re.escape(str(self.folder)), "FOLDER"), (r"(?<=\S)  +", "  ")):
             text = re.sub(pattern, word, text)

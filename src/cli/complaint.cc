@@ -1,0 +1,87 @@
+#include "cli/complaint.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <string_view>
+
+#include "cli/help_text.h"
+#include "cli/text.h"
+#include "model/problems.h"
+
+namespace muster::cli {
+namespace {
+
+std::string DidYouMean(const std::string& word, const std::vector<std::string>& known) {
+  const std::vector<std::string_view> names(known.begin(), known.end());
+  const auto near = model::Nearest(word, names);
+  return near.empty() ? "" : fmt::format("; did you mean {}?", near);
+}
+
+std::vector<std::string> VerbsBelow(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* verb : app.get_subcommands({})) names.push_back(verb->get_name());
+  return names;
+}
+
+// Of a flag the one that was meant, and nothing of other words.
+std::string FlagMeant(const CLI::App& verb, const std::string& word) {
+  if (!word.starts_with("--")) return "";
+  std::vector<std::string> known;
+  for (const auto* option : verb.get_options()) {
+    if (option->get_group() == kHidden) continue;
+    for (const auto& name : option->get_lnames()) known.push_back("--" + name);
+  }
+  return DidYouMean(word.substr(0, word.find('=')), known);
+}
+
+// The words that the parser could not place. A value behind an unknown flag is likely the flag's.
+std::string NotKnown(const CLI::App& verb) {
+  std::string list, meant;
+  for (const auto& word : verb.remaining()) {
+    if (word == "--") continue;
+    list += (list.empty() ? "" : " ") + word;
+    if (meant.empty()) meant = FlagMeant(verb, word);
+  }
+  return "this is not known here: " + list + meant;
+}
+
+}  // namespace
+
+std::string NoVerb(const CLI::App& app, const std::string& path, const std::string& word) {
+  const auto known = VerbsBelow(app);
+  const bool top = path.find(' ') == std::string::npos;
+  std::string list;
+  for (const auto& name : known) list += (list.empty() ? "" : ", ") + name;
+  return fmt::format("no verb \"{}\"{}{} ({})", Clean(word), top ? "" : " of `" + path + "`",
+                     DidYouMean(word, known), top ? "`muster help` lists them" : "one of " + list);
+}
+
+std::string UnknownVerb(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App* at = &app;
+  std::string path = "muster";
+  for (const auto& word : words) {
+    if (word.starts_with('-') || at->get_subcommands({}).empty()) return "";
+    const auto verbs =
+        at->get_subcommands([&word](const CLI::App* one) { return one->get_name() == word; });
+    if (verbs.empty()) return NoVerb(*at, path, word);
+    at = verbs.front();
+    path += " " + word;
+  }
+  return "";
+}
+
+std::string Complaint(const CLI::App* app, const CLI::Error& error) {
+  std::string path = "muster";
+  const auto* at = app;
+  while (!at->get_subcommands().empty()) {
+    at = at->get_subcommands().front();
+    path += " " + at->get_name();
+  }
+  std::string said = error.what();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) said = NotKnown(*at);
+  if (said.find("subcommand is required") != std::string::npos) said = "which verb is meant?";
+  return "muster: " + Clean(said, Breaks::kKeep) + " (`" + path + " --help` tells more)\n";
+}
+
+}  // namespace muster::cli
