@@ -118,6 +118,14 @@ Changed ActedOn(Controller& control, JobNumber id, std::string before, bool dry_
             SpecText(control.state(), id, asked)}}};
 }
 
+Result<JobNumber> ActableBy(Controller& control, const Access& access, const Call& call) {
+  auto id = Actable(control, access, call.Path("job"));
+  if (!id || call.operation().verb != "priority") return id;
+  auto may = access.MayPrioritize(QueueOf(control.state(), *id), call.Number("value", -1));
+  if (!may) return tl::unexpected(may.error());
+  return id;
+}
+
 Result<void> Do(Controller& control, JobNumber id, const Call& call, const control::By& by) {
   const auto& verb = call.operation().verb;
   if (verb == "cancel") return control.Cancel(id, by);
@@ -137,13 +145,9 @@ Result<void> Do(Controller& control, JobNumber id, const Call& call, const contr
 }  // namespace
 
 void ActOnJob(Desk& desk, const Call& call) {
-  desk.Change(call, 200, [call](Controller& control, const Access& access) -> Result<Changed> {
-    auto id = Actable(control, access, call.Path("job"));
+  const auto act = [call](Controller& control, const Access& access) -> Result<Changed> {
+    auto id = ActableBy(control, access, call);
     if (!id) return tl::unexpected(id.error());
-    if (call.operation().verb == "priority") {
-      auto may = access.MayPrioritize(QueueOf(control.state(), *id), call.Number("value", -1));
-      if (!may) return tl::unexpected(may.error());
-    }
     auto same = CheckMatch(call, TagOfJob(control.state(), *id));
     if (!same) return tl::unexpected(same.error());
     auto before = SpecText(control.state(), *id);
@@ -154,6 +158,12 @@ void ActOnJob(Desk& desk, const Call& call) {
                        : verb == "priority" ? "priority " + call.Text("value")
                                             : verb;
     return ActedOn(control, *id, std::move(before), call.dry_run(), asked);
+  };
+  desk.Change(call, 200, act, [call](Controller& control, const Access& access) -> Result<void> {
+    auto id = ActableBy(control, access, call);
+    // A name that means several by now meant one when it was asked for.
+    if (!id && id.error().code != ErrorCode::kConflict) return tl::unexpected(id.error());
+    return {};
   });
 }
 

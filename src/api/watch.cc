@@ -142,6 +142,7 @@ void Watch::Events(const Call& call) {
       }
     }
     replay->call.exchange->BeginStream(200, "text/event-stream", {{"Cache-Control", "no-store"}});
+    replay->call.exchange->SetEndless();
     replay->call.exchange->Write(": muster\n\n");
     Catch(replay, control);
     return {};
@@ -193,7 +194,11 @@ void Watch::Join(const Replay& replay, const Access& access) {
   }
   group.watchers.push_back({replay.call.exchange, replay.kinds});
   ++watchers_;
-  desk_.Keep(replay.call, replay.call.exchange, [](Controller&, const Access&) { return true; });
+  // One whose groups have changed comes back, and is then of another group here.
+  desk_.Keep(replay.call, replay.call.exchange,
+             [key = KeyOf(access.caller())](Controller&, const Access& now) {
+               return KeyOf(now.caller()) == key;
+             });
   if (!std::exchange(ticking_, true)) {
     desk_.server()->After(kKeepAliveMs, [this] { KeepAlive(); });
   }
