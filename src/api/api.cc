@@ -28,7 +28,9 @@ namespace {
 constexpr std::string_view kPrefix = "/api/v1";
 constexpr std::size_t kQuickBytes = std::size_t{256} << 10;  // read as a document at once
 constexpr std::size_t kBodiesWaiting = 256;
-constexpr std::size_t kPlansWaiting = 4;
+constexpr std::size_t kPlansWaiting = 64;
+constexpr std::size_t kPlansOfOne = 2;
+constexpr std::size_t kSumsWaiting = 16;
 constexpr std::size_t kStrangersBytes = std::size_t{64} << 10;  // of a body without a token
 
 std::string_view Below(std::string_view path) {
@@ -79,7 +81,6 @@ const std::map<std::string, Handler>& Handlers() {
       {"putQueue", PutQueue},
       {"deleteQueue", DeleteQueue},
       {"listDecisions", ListDecisions},
-      {"getUsage", GetUsage},
       {"listAudit", ListAudit},
       {"listUsers", ListUsers},
       {"getUser", GetUser},
@@ -101,35 +102,50 @@ const std::map<std::string, Handler>& Handlers() {
 }  // namespace
 
 struct Api::Impl {
-  Impl(control::Service& service, Clock& with, Router routes, std::string version)
+  Impl(control::Service& service, Clock& with, Router routes, std::string version, ApiSeams seams)
       : router(std::move(routes)),
-        desk(service, std::move(version)),
+        desk(service, std::move(version), seams.judged_every_ms),
         watch(desk),
-        accounts(tokens, with, [this](auto task) { desk.Post(std::move(task)); }),
-        meter(std::make_shared<Meter>(with)) {}
+        accounts(
+            tokens, with, [this](auto task) { desk.Post(std::move(task)); },
+            std::move(seams.look_up)),
+        meter(std::make_shared<Meter>(with)) {
+    desk.SetIdentify([this](const net::Request& request) -> std::optional<control::Caller> {
+      auto identity = accounts.Of(request);
+      if (!identity) return std::nullopt;
+      if (*identity) return std::move((*identity)->caller);
+      (void)accounts.Ask(request, [] {});  // known when it is asked for the next time
+      return std::nullopt;
+    });
+  }
 
   Router router;
   Desk desk;
   Watch watch;
   TokenBook tokens;
   Accounts accounts;
-  Worker planner{kPlansWaiting};
+  Worker planner{kPlansWaiting, kPlansOfOne};
+  Worker clerk{kSumsWaiting, kPlansOfOne};
   Worker reader{kBodiesWaiting};
   std::shared_ptr<Meter> meter;
   std::map<std::string, Handler> handlers;
 };
 
-Result<std::unique_ptr<Api>> Api::Make(control::Service& service, Clock& clock,
-                                       std::string version) {
+Result<std::unique_ptr<Api>> Api::Make(control::Service& service, Clock& clock, std::string version,
+                                       ApiSeams seams) {
   auto router = Router::Make(OpenApiText());
   if (!router) return tl::unexpected(router.error());
-  auto impl = std::make_unique<Impl>(service, clock, std::move(*router), std::move(version));
+  auto impl = std::make_unique<Impl>(service, clock, std::move(*router), std::move(version),
+                                     std::move(seams));
   impl->handlers = Handlers();
   impl->handlers["planJob"] = [i = impl.get()](Desk& desk, const Call& call) {
     PlanJob(desk, i->planner, call);
   };
   impl->handlers["planWaitingJob"] = [i = impl.get()](Desk& desk, const Call& call) {
     PlanWaitingJob(desk, i->planner, call);
+  };
+  impl->handlers["getUsage"] = [i = impl.get()](Desk& desk, const Call& call) {
+    GetUsage(desk, i->clerk, call);
   };
   impl->handlers["watchEvents"] = [i = impl.get()](Desk&, const Call& c) { i->watch.Events(c); };
   impl->handlers["getOpenApi"] = [i = impl.get()](Desk& desk, const Call& call) {
@@ -172,13 +188,21 @@ std::size_t Api::BodyLimit(const net::Request& head) const {
 }
 
 net::Response Api::Refusal(int status, const std::string& why) {
-  const auto code = status == 403                    ? ErrorCode::kDenied
-                    : status == 408                  ? ErrorCode::kTimeout
-                    : status == 413                  ? ErrorCode::kInvalid
-                    : status == 429 || status == 503 ? ErrorCode::kUnavailable
-                                                     : ErrorCode::kUsage;
-  return ErrorResponse({code, why, status == 413 ? "send less at once" : ""}, status);
+  const bool busy = status == 429 || status == 503;
+  const auto code = status == 403   ? ErrorCode::kDenied
+                    : status == 408 ? ErrorCode::kTimeout
+                    : status == 413 ? ErrorCode::kInvalid
+                    : status == 500 ? ErrorCode::kInternal
+                    : busy          ? ErrorCode::kUnavailable
+                                    : ErrorCode::kUsage;
+  const char* hint = status == 413   ? "send less at once"
+                     : status == 500 ? "please report it, with what the daemon's log says"
+                     : busy          ? "try again after the time in Retry-After"
+                                     : "";
+  return ErrorResponse({code, why, hint}, status);
 }
+
+void Api::Refused(int status) { impl_->meter->Refused(status); }
 
 void Api::Written(const control::Controller& control, std::span<const state::Record> records) {
   std::vector<Event> events;

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 
+#include "api/identity.h"
 #include "base/clock.h"
 #include "control/service.h"
 #include "net/http_server.h"
@@ -18,11 +19,17 @@ namespace muster::api {
 
 struct Call;
 
+// What a test replaces.
+struct ApiSeams {
+  Accounts::LookUp look_up = Accounts::LookUpAccount;
+  int judged_every_ms = 2'000;  // what is open
+};
+
 class Api {
  public:
   // The error: the document cannot be read, or has a call that nobody handles.
   static Result<std::unique_ptr<Api>> Make(control::Service& service, Clock& clock,
-                                           std::string version);
+                                           std::string version, ApiSeams seams = {});
   ~Api();
 
   // Streams need the server's timer; set before the first request.
@@ -34,6 +41,7 @@ class Api {
   std::size_t BodyLimit(const net::Request& head) const;
   // The form of what the server refuses by itself, before it is a call.
   static net::Response Refusal(int status, const std::string& why);
+  void Refused(int status);  // for the figures
   // On the controller's thread, after each commit.
   void Written(const control::Controller& control, std::span<const state::Record> records);
 

@@ -1,7 +1,11 @@
 #include "api/cluster.h"
 
 #include <algorithm>
+#include <future>
 #include <memory>
+#include <optional>
+#include <unordered_set>
+#include <utility>
 
 #include "api/record_list.h"
 #include "base/units.h"
@@ -17,6 +21,7 @@ using model::TextNode;
 namespace {
 
 constexpr std::size_t kRowsAtOnce = 200;
+constexpr std::size_t kJobsAtOnce = 2'000;
 
 }  // namespace
 
@@ -111,39 +116,95 @@ void ListDecisions(Desk& desk, const Call& call) {
 
 namespace {
 
-struct Summing {
-  Call call;
-  Selection selection;
-  control::Usage usage;
-  model::JobNumber before = 0;  // what history has from here on is still to be added
-};
+// A sum over all jobs, in pieces: the scheduler's turns come between them. It is made by the clerk,
+// who waits for each piece and then has the sum to itself, since sorting it may take long too.
+class Summing {
+ public:
+  Summing(Desk& desk, Call call, Selection selection, std::optional<std::int64_t> back_ms)
+      : desk_(desk), call_(std::move(call)), selection_(std::move(selection)), back_ms_(back_ms) {}
 
-// A piece of history, then others get their turn.
-void AddHistory(Desk& desk, const std::shared_ptr<Summing>& sum, Controller& control) {
-  state::HistoryQuery query;
-  query.before = sum->before;
-  query.limit = kRowsAtOnce;
-  auto rows = control.store().History(query);
-  if (!rows) return ReplyError(*sum->call.exchange, rows.error());
-  for (const auto& row : *rows) {
-    sum->before = row.job;
-    if (!sum->usage.Wants(row.user, row.queue, row.ended_ms)) continue;
-    if (control.state().Find(row.job) != nullptr) continue;
-    if (auto job = state::DecodeJobRecord(row.body)) sum->usage.Add(*job, control.NowMs());
+  void Run() {
+    while (!call_.exchange->gone()) {
+      const auto done = Ask();
+      if (!done) return;  // answered, or the daemon stops
+      if (!*done) continue;
+      auto page = selection_.Page(usage_->View(), revision_);
+      if (!page) return ReplyError(*call_.exchange, page.error());
+      Put(*page, "by", TextNode(usage_->by()));
+      return ReplyNode(*call_.exchange, *page, 200);
+    }
   }
-  if (sum->call.exchange->gone()) return;
-  if (rows->size() < kRowsAtOnce) {
-    auto page = sum->selection.Page(sum->usage.View(), control.state().revision());
-    if (!page) return ReplyError(*sum->call.exchange, page.error());
-    Put(*page, "by", TextNode(sum->usage.by()));
-    return ReplyNode(*sum->call.exchange, *page, 200);
+
+ private:
+  // Whether that was the last piece; none: there is no more to be had.
+  std::optional<bool> Ask() try {
+    auto asked = std::make_shared<std::promise<bool>>();
+    auto answer = asked->get_future();
+    desk_.Begin(call_,
+                [this, asked = std::move(asked)](Controller& control,
+                                                 const Access& access) -> Result<void> {
+                  auto done = Add(control, access);
+                  if (!done) return tl::unexpected(done.error());
+                  asked->set_value(*done);
+                  return {};
+                });
+    return answer.get();
+  } catch (const std::future_error&) {
+    return std::nullopt;
   }
-  desk.service().Read([&desk, sum](Controller& next) { AddHistory(desk, sum, next); });
-}
+
+  Result<bool> Add(Controller& control, const Access& access) {
+    revision_ = control.state().revision();
+    if (!usage_) {
+      now_ms_ = control.NowMs();
+      const auto by = call_.Text("by").empty() ? "user" : call_.Text("by");
+      usage_.emplace(access, by, back_ms_ ? now_ms_ - *back_ms_ : 0);
+    }
+    return in_state_ ? AddState(control) : AddHistory(control);
+  }
+
+  Result<bool> AddState(Controller& control) {
+    const auto& jobs = control.state().jobs();
+    auto at = jobs.upper_bound(last_);
+    for (std::size_t i = 0; i < kJobsAtOnce && at != jobs.end(); ++i, ++at) {
+      last_ = at->first;
+      usage_->Add(at->second, now_ms_);
+      counted_.insert(last_);
+    }
+    in_state_ = at != jobs.end();
+    return false;
+  }
+
+  Result<bool> AddHistory(Controller& control) {
+    state::HistoryQuery query;
+    query.before = before_;
+    query.limit = kRowsAtOnce;
+    auto rows = control.store().History(query);
+    if (!rows) return tl::unexpected(rows.error());
+    for (const auto& row : *rows) {
+      before_ = row.job;
+      if (!usage_->Wants(row.user, row.queue, row.ended_ms) || counted_.contains(row.job)) continue;
+      if (auto job = state::DecodeJobRecord(row.body)) usage_->Add(*job, now_ms_);
+    }
+    return rows->size() < kRowsAtOnce;
+  }
+
+  Desk& desk_;
+  Call call_;
+  Selection selection_;
+  std::optional<std::int64_t> back_ms_;
+  std::optional<control::Usage> usage_;
+  std::int64_t now_ms_ = 0;
+  std::uint64_t revision_ = 0;
+  bool in_state_ = true;
+  model::JobNumber last_ = 0;    // of the state
+  model::JobNumber before_ = 0;  // what history has from here on is still to be added
+  std::unordered_set<model::JobNumber> counted_;  // they may move to history meanwhile
+};
 
 }  // namespace
 
-void GetUsage(Desk& desk, const Call& call) {
+void GetUsage(Desk& desk, Worker& clerk, const Call& call) {
   const auto since = call.Text("since");
   const auto back_ms = ParseDurationMs(since);
   if (!since.empty() && !back_ms) {
@@ -152,17 +213,11 @@ void GetUsage(Desk& desk, const Call& call) {
   }
   auto selection = SelectionOf(call);
   if (!selection) return ReplyError(*call.exchange, selection.error());
-  desk.Begin(call,
-             [&desk, call, back_ms, selection = std::move(*selection)](
-                 Controller& control, const Access& access) -> Result<void> {
-               const auto by = call.Text("by").empty() ? "user" : call.Text("by");
-               const auto now_ms = control.NowMs();
-               auto sum = std::make_shared<Summing>(Summing{
-                   call, selection, control::Usage(access, by, back_ms ? now_ms - *back_ms : 0)});
-               for (const auto& [id, job] : control.state().jobs()) sum->usage.Add(job, now_ms);
-               AddHistory(desk, sum, control);
-               return {};
-             });
+  auto sum = std::make_shared<Summing>(desk, call, std::move(*selection),
+                                       back_ms ? std::optional(*back_ms) : std::nullopt);
+  if (clerk.Do([sum] { sum->Run(); }, call.caller.user)) return;
+  ReplyError(*call.exchange,
+             {ErrorCode::kUnavailable, "too many sums are being made", "try again in a moment"});
 }
 
 void ExportSnapshot(Desk& desk, const Call& call) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "api/desk.h"
+#include "api/worker.h"
 
 namespace muster::api {
 
@@ -20,7 +21,7 @@ void GetQueue(Desk& desk, const Call& call);
 void PutQueue(Desk& desk, const Call& call);
 void DeleteQueue(Desk& desk, const Call& call);
 void ListDecisions(Desk& desk, const Call& call);
-void GetUsage(Desk& desk, const Call& call);
+void GetUsage(Desk& desk, Worker& clerk, const Call& call);
 void ExportSnapshot(Desk& desk, const Call& call);
 
 }  // namespace muster::api

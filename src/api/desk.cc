@@ -6,7 +6,6 @@
 namespace muster::api {
 namespace {
 
-constexpr int kJudgedEveryMs = 2'000;
 constexpr int kWsPolicy = 1008;
 
 // It was known when the call came; whether it still is only the controller's state can say.
@@ -120,7 +119,7 @@ Error SaidOnce(const model::RequestAnswered& before) {
 }
 
 void CarryOut(Controller& control, const Call& call, int status, const std::string& digest,
-              const Desk::Changing& change, Outcome& outcome) {
+              const Desk::Changing& change, const Desk::May& may, Outcome& outcome) {
   auto access = Admit(control, call);
   if (!access) {
     outcome.made = tl::unexpected(access.error());
@@ -134,6 +133,11 @@ void CarryOut(Controller& control, const Call& call, int status, const std::stri
     return;
   }
   if (*known != nullptr && (*known)->job == 0) {
+    auto allowed = may ? may(control, *access) : Result<void>();
+    if (!allowed) {
+      outcome.made = tl::unexpected(allowed.error());
+      return;
+    }
     outcome.before = (*known)->said;
     return;
   }
@@ -148,13 +152,14 @@ void CarryOut(Controller& control, const Call& call, int status, const std::stri
 
 }  // namespace
 
-void Desk::Change(const Call& call, int status, Changing change) {
+void Desk::Change(const Call& call, int status, Changing change, May may) {
   auto outcome = std::make_shared<Outcome>();
   const auto digest = KeyOf(call).empty() ? "" : call.digest.empty() ? DigestOf(call) : call.digest;
   service_.Change(
-      [call, status, digest, outcome, change = std::move(change)](Controller& control) {
+      [call, status, digest, outcome, change = std::move(change),
+       may = std::move(may)](Controller& control) {
         outcome->control = &control;
-        CarryOut(control, call, status, digest, change, *outcome);
+        CarryOut(control, call, status, digest, change, may, *outcome);
       },
       [call, status, outcome](const Result<void>& written) {
         auto& made = outcome->made;
@@ -197,18 +202,38 @@ void Desk::Keep(const Call& call, std::weak_ptr<net::WebSocket> socket, Still st
 
 void Desk::Keep(Open open) {
   open.call.exchange.reset();
+  open.number = ++last_number_;
   open_.push_back(std::move(open));
-  if (std::exchange(judging_, true)) return;
-  server()->After(kJudgedEveryMs,
-                  [this] { service_.Read([this](Controller& control) { Judge(control); }); });
+  if (!std::exchange(judging_, true)) JudgeLater();
 }
 
-void Desk::Judge(Controller& control) {
-  std::erase_if(open_, [&control](const Open& open) {
+void Desk::JudgeLater() {
+  server()->After(judged_every_ms_, [this] { service_.Read([this](Controller&) { AskWho(); }); });
+}
+
+void Desk::AskWho() {
+  std::vector<std::pair<std::uint64_t, std::shared_ptr<const net::Request>>> asked;
+  asked.reserve(open_.size());
+  for (const auto& open : open_) asked.emplace_back(open.number, open.call.request);
+  server()->Post([this, asked = std::move(asked)] {
+    Callers now;
+    for (const auto& [number, request] : asked) {
+      auto caller = identify_ ? identify_(*request) : std::nullopt;
+      if (caller) now.emplace(number, std::move(*caller));
+    }
+    service_.Read([this, now = std::move(now)](Controller& control) { Judge(control, now); });
+  });
+}
+
+void Desk::Judge(Controller& control, const Callers& now) {
+  std::erase_if(open_, [&](Open& open) {
     const auto stream = open.stream.lock();
     const auto socket = open.socket.lock();
     const bool over = stream ? stream->over() : !socket || socket->gone();
     if (over) return true;
+    if (const auto known = now.find(open.number); known != now.end()) {
+      open.call.caller = known->second;
+    }
     const auto access = Admit(control, open.call);
     if (access && open.still(control, *access)) return false;
     if (stream) stream->Abort();
@@ -216,11 +241,8 @@ void Desk::Judge(Controller& control) {
       socket->Close(kWsPolicy, access ? "not permitted any more" : access.error().message);
     return true;
   });
-  judging_ = false;
-  if (open_.empty()) return;
-  judging_ = true;
-  server()->After(kJudgedEveryMs,
-                  [this] { service_.Read([this](Controller& again) { Judge(again); }); });
+  judging_ = !open_.empty();
+  if (judging_) JudgeLater();
 }
 
 }  // namespace muster::api

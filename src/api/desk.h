@@ -5,13 +5,17 @@
 // the audit trail and the key of the request are written in the same transaction, so none of them
 // is ever there without the others; a request that is repeated gets its first answer.
 // What stays open (events, logs, terminals) is judged again every few seconds by the same rules, so
-// a token that is revoked and a role that is taken away end what they had opened.
+// a token that is revoked and a role that is taken away end what they had opened; so does a group
+// that the account database no longer has its caller in, once that is known here.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -64,14 +68,17 @@ class Desk {
   using Changing = std::function<Result<Changed>(Controller&, const Access&)>;
   using Still = std::function<bool(Controller&, const Access&)>;
 
-  Desk(control::Service& service, std::string version)
-      : service_(service), version_(std::move(version)) {}
+  Desk(control::Service& service, std::string version, int judged_every_ms)
+      : service_(service), version_(std::move(version)), judged_every_ms_(judged_every_ms) {}
 
   void Read(const Call& call, Reading read);
   // A list: all that the caller may see, of which the call selects a page.
   using Listing = std::function<Result<Items>(Controller&, const Access&)>;
   void List(const Call& call, Listing list);
-  void Change(const Call& call, int status, Changing change);
+  // `may` is asked before the answer to an earlier request with the same key is given again, for
+  // the right may be gone or the token a weaker one. None: that of the operation is enough.
+  using May = std::function<Result<void>(Controller&, const Access&)>;
+  void Change(const Call& call, int status, Changing change, May may = {});
   // Reads what a stream needs and begins it; whatever goes wrong before that is answered.
   void Begin(const Call& call, std::function<Result<void>(Controller&, const Access&)> begin);
   // Enters the trail, then begins: nothing is opened that is not written down.
@@ -88,6 +95,10 @@ class Desk {
   // Null until the API is attached to it.
   net::HttpServer* server() const { return server_.load(); }
   void Attach(net::HttpServer& server) { server_ = &server; }
+  // Who sent a request, as the account database has it by now; none: not known at the moment.
+  // Asked on the server's thread, before the first request is served.
+  using Identify = std::function<std::optional<control::Caller>(const net::Request&)>;
+  void SetIdentify(Identify identify) { identify_ = std::move(identify); }
   // On the server's thread; from threads that may outlive it, which Close() comes before.
   void Post(std::function<void()> task);
   void Close();
@@ -98,17 +109,25 @@ class Desk {
     Still still;
     std::weak_ptr<net::Exchange> stream;
     std::weak_ptr<net::WebSocket> socket;
+    std::uint64_t number = 0;
   };
+  using Callers = std::map<std::uint64_t, control::Caller>;  // by the numbers of what is open
   void Keep(Open open);
-  void Judge(Controller& control);
+  void JudgeLater();
+  void AskWho();
+  void Judge(Controller& control, const Callers& now);
 
   control::Service& service_;
   std::string version_;
+  const int judged_every_ms_;  // what is open
   Sealer sealer_;
   std::atomic<net::HttpServer*> server_ = nullptr;
   std::mutex closing_;
-  bool closed_ = false;     // guarded by closing_
-  std::vector<Open> open_;  // on the controller's thread
+  bool closed_ = false;  // guarded by closing_
+  Identify identify_;
+  // On the controller's thread.
+  std::vector<Open> open_;
+  std::uint64_t last_number_ = 0;
   bool judging_ = false;
 };
 

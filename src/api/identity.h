@@ -51,6 +51,7 @@ class Accounts {
   using Post = std::function<void(std::function<void()>)>;
 
   using LookUp = std::function<Result<control::Caller>(const Key&)>;
+  static Result<control::Caller> LookUpAccount(const Key& key);
 
   // `look_up` asks the account database; another thread calls it.
   Accounts(const TokenBook& book, Clock& clock, Post post, LookUp look_up = LookUpAccount);
@@ -66,7 +67,6 @@ class Accounts {
   };
   struct Asking;
   Result<Asking> Read(const net::Request& request) const;
-  static Result<control::Caller> LookUpAccount(const Key& key);
   void Learn(const Key& key, Result<control::Caller> caller);
   std::int64_t NowMs() const { return clock_.MonotonicNs() / 1'000'000; }
 

@@ -179,6 +179,15 @@ Result<Wish> ReadWish(const Call& call) {
   return wish;
 }
 
+Result<JobNumber> ActableBy(Controller& control, const Access& access, const Call& call,
+                            const Wish& wish) {
+  auto id = Actable(control, access, call.Path("job"));
+  if (!id || call.operation().verb != "priority") return id;
+  auto may = access.MayPrioritize(QueueOf(control.state(), *id), wish.priority);
+  if (!may) return tl::unexpected(may.error());
+  return id;
+}
+
 Result<void> Do(Controller& control, JobNumber id, const Call& call, const Wish& wish,
                 const control::By& by) {
   const auto& verb = call.operation().verb;
@@ -202,28 +211,30 @@ Result<void> Do(Controller& control, JobNumber id, const Call& call, const Wish&
 void ActOnJob(Desk& desk, const Call& call) {
   const auto read = ReadWish(call);
   if (!read) return ReplyError(*call.exchange, read.error());
-  desk.Change(call, 200,
-              [call, wish = *read](Controller& control, const Access& access) -> Result<Changed> {
-                auto id = Actable(control, access, call.Path("job"));
-                if (!id) return tl::unexpected(id.error());
-                if (call.operation().verb == "priority") {
-                  auto may = access.MayPrioritize(QueueOf(control.state(), *id), wish.priority);
-                  if (!may) return tl::unexpected(may.error());
-                }
-                auto same = CheckMatch(call, TagOfJob(control.state(), *id));
-                if (!same) return tl::unexpected(same.error());
-                auto before = SpecText(control.state(), *id);
-                const control::By by(access.caller().user, call.dry_run());
-                const auto would = Would(control, call, *id, wish.most);
-                if (auto done = Do(control, *id, call, wish, by); !done)
-                  return tl::unexpected(done.error());
-                const auto& verb = call.operation().verb;
-                const auto asked = verb == "scale"
-                                       ? "workers " + call.Text("min") + ".." + call.Text("max")
-                                   : verb == "priority" ? "priority " + call.Text("value")
-                                                        : verb;
-                return ActedOn(control, *id, std::move(before), would, asked);
-              });
+  const auto act = [call, wish = *read](Controller& control,
+                                        const Access& access) -> Result<Changed> {
+    auto id = ActableBy(control, access, call, wish);
+    if (!id) return tl::unexpected(id.error());
+    auto same = CheckMatch(call, TagOfJob(control.state(), *id));
+    if (!same) return tl::unexpected(same.error());
+    auto before = SpecText(control.state(), *id);
+    const control::By by(access.caller().user, call.dry_run());
+    const auto would = Would(control, call, *id, wish.most);
+    if (auto done = Do(control, *id, call, wish, by); !done) return tl::unexpected(done.error());
+    const auto& verb = call.operation().verb;
+    const auto asked = verb == "scale" ? "workers " + call.Text("min") + ".." + call.Text("max")
+                       : verb == "priority" ? "priority " + call.Text("value")
+                                            : verb;
+    return ActedOn(control, *id, std::move(before), would, asked);
+  };
+  const auto still = [call, wish = *read](Controller& control,
+                                          const Access& access) -> Result<void> {
+    auto id = ActableBy(control, access, call, wish);
+    // A name that means several by now meant one when it was asked for.
+    if (!id && id.error().code != ErrorCode::kConflict) return tl::unexpected(id.error());
+    return {};
+  };
+  desk.Change(call, 200, act, still);
 }
 
 namespace {

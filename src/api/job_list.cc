@@ -21,10 +21,9 @@ namespace {
 constexpr std::int64_t kDefaultLimit = 200;
 constexpr std::string_view kSealed = "x";
 constexpr std::size_t kRowsAtOnce = 200;
-constexpr std::size_t kMostRows = 5'000;       // of history, looked at for one page
-constexpr std::size_t kMostLooked = 20'000;    // of the state: a few milliseconds
-constexpr std::size_t kMostBytes = 4'000'000;  // of a page, about
-constexpr std::size_t kBytesEach = 1'000;      // of a job without its labels
+constexpr std::size_t kMostRows = 5'000;     // of history, looked at for one page
+constexpr std::size_t kMostLooked = 20'000;  // of the state: a few milliseconds
+constexpr std::size_t kBytesEach = 1'000;    // of a job without its labels
 
 struct JobQuery {
   Call call;
@@ -90,7 +89,7 @@ Found FromState(const state::State& state, const JobQuery& query, std::size_t mo
       bytes += kBytesEach;
       for (const auto& [key, value] : job.spec->labels) bytes += key.size() + value.size();
     }
-    if (++looked == kMostLooked || bytes >= kMostBytes) found.last = &job;
+    if (++looked == kMostLooked || bytes >= kMostPageBytes) found.last = &job;
     return found.last == nullptr && found.jobs.size() < most;
   };
   const auto& jobs = state.jobs();

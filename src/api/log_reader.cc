@@ -6,8 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
+
+#include "model/fields.h"
 
 namespace muster::api {
 namespace {
@@ -24,6 +27,15 @@ net::Fd Open(const std::string& path, struct stat& facts) {
   if (!handle.open() || ::fstat(handle.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return {};
   return handle;
 }
+
+std::int64_t BornNs(int handle) {
+  struct statx facts {};
+  const bool known = ::statx(handle, "", AT_EMPTY_PATH, STATX_BTIME, &facts) == 0 &&
+                     (facts.stx_mask & STATX_BTIME) != 0;
+  return known ? facts.stx_btime.tv_sec * 1'000'000'000 + facts.stx_btime.tv_nsec : 0;
+}
+
+constexpr std::string_view kNoPlace = "0";  // nothing was there
 
 }  // namespace
 
@@ -59,7 +71,8 @@ std::vector<LogReader::File> LogReader::List() const {
       const bool twice = std::any_of(found.begin(), found.end(), [&](const File& file) {
         return file.device == facts.st_dev && file.inode == facts.st_ino;
       });
-      if (!twice) found.push_back({std::move(handle), facts.st_dev, facts.st_ino});
+      const auto born_ns = BornNs(handle.get());
+      if (!twice) found.push_back({std::move(handle), facts.st_dev, facts.st_ino, born_ns});
     }
     struct stat named {};
     const bool there = ::lstat(path_.c_str(), &named) == 0;
@@ -148,6 +161,37 @@ bool LogReader::SeekTail(std::int64_t lines) {
     looked += want;
   }
   return false;
+}
+
+std::string LogReader::Place() const {
+  if (files_.empty()) return std::string(kNoPlace);
+  std::size_t i = 0;  // not at the end of one that rotation may drop next
+  while (i + 1 < files_.size() && files_[i].at >= SizeOf(files_[i]) && !files_[i + 1].gap) ++i;
+  const auto& file = files_[i];
+  return fmt::format("{}-{}-{}", file.inode, file.born_ns, file.at);
+}
+
+bool LogReader::SeekTo(std::string_view place) {
+  if (place == kNoPlace) return true;
+  std::array<std::int64_t, 3> numbers{};
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const auto end = std::min(place.find('-'), place.size());
+    const auto number = model::ParseWhole(std::string(place.substr(0, end)));
+    if (!number || *number < 0 || (i == 2) != (end == place.size())) return false;
+    numbers[i] = *number;
+    place.remove_prefix(std::min(end + 1, place.size()));
+  }
+  const auto found = std::find_if(files_.begin(), files_.end(), [&](const File& file) {
+    return static_cast<std::int64_t>(file.inode) == numbers[0] && file.born_ns == numbers[1] &&
+           SizeOf(file) >= numbers[2];
+  });
+  if (found == files_.end()) {
+    if (!files_.empty()) files_.front().gap = true;
+    return true;
+  }
+  files_.erase(files_.begin(), found);
+  files_.front().at = numbers[2];
+  return true;
 }
 
 std::string LogReader::Read(std::size_t most) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "net/sockets.h"
@@ -32,6 +33,12 @@ class LogReader {
   void SkipBefore(std::int64_t wall_ms);
   // Goes to where the last `lines` lines begin, a bounded way with each call; true: it is there.
   bool SeekTail(std::int64_t lines);
+  // Where the next byte is to be read, in a form that another reader of the same log understands,
+  // also after rotations: the file by what no other has, and the byte in it.
+  std::string Place() const;
+  // Goes there. Where that file is no longer kept, the first that is begins with the line that says
+  // so. False: it is no place.
+  bool SeekTo(std::string_view place);
   // The next bytes; none: all that is known of has been read.
   std::string Read(std::size_t most);
 
@@ -43,6 +50,7 @@ class LogReader {
     net::Fd handle{};
     dev_t device = 0;
     ino_t inode = 0;
+    std::int64_t born_ns = 0;  // numbers of files come round again; 0: not known here
     std::int64_t at = 0;
     std::int64_t end = INT64_MAX;  // where it was frozen
     bool gap = false;              // something before it was not seen

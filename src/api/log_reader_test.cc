@@ -193,5 +193,58 @@ TEST_F(LogReaderTest, WhatIsNoPlainFileIsNotOpened) {
   EXPECT_EQ(All(reader), "");
 }
 
+TEST_F(LogReaderTest, AnotherReaderGoesOnWhereOneWas) {
+  Write("0123");
+  LogReader none(path_ + "-missing");
+  none.Look();
+  EXPECT_EQ(none.Place(), "0");
+  LogReader first(path_);
+  first.Look();
+  EXPECT_EQ(first.Read(3), "012");
+  const auto place = first.Place();
+  Write("45");
+  Rotate();
+  Write("67");
+  LogReader second(path_);
+  second.Look();
+  ASSERT_TRUE(second.SeekTo(place));
+  EXPECT_EQ(All(second), "34567");
+  LogReader third(path_);
+  third.Look();
+  ASSERT_TRUE(third.SeekTo(second.Place()));
+  EXPECT_EQ(All(third), "");
+  LogReader fresh(path_);
+  fresh.Look();
+  ASSERT_TRUE(fresh.SeekTo("0"));
+  EXPECT_EQ(All(fresh), "01234567");
+}
+
+TEST_F(LogReaderTest, APlaceThatRotationDroppedIsMarkedAndNothingComesTwice) {
+  Write("a\n");
+  LogReader first(path_);
+  first.Look();
+  EXPECT_EQ(All(first), "a\n");
+  const auto place = first.Place();
+  for (const char* text : {"b\n", "c\n"}) {
+    Rotate(2);
+    Write(text);
+  }
+  LogReader second(path_);
+  second.Look();
+  ASSERT_TRUE(second.SeekTo(place));
+  const auto got = All(second);
+  EXPECT_TRUE(got.starts_with("[muster: output is missing here")) << got;
+  EXPECT_TRUE(got.ends_with("]\nb\nc\n")) << got;
+}
+
+TEST_F(LogReaderTest, WhatIsNoPlaceIsRefused) {
+  Write("a");
+  for (const char* word : {"", "1", "1-2", "1-2-3-4", "1-2-x", "-1-2-3", "1--3", "1-2-"}) {
+    LogReader reader(path_);
+    reader.Look();
+    EXPECT_FALSE(reader.SeekTo(word)) << word;
+  }
+}
+
 }  // namespace
 }  // namespace muster::api

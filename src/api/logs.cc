@@ -5,6 +5,7 @@
 
 #include "api/jobs.h"
 #include "api/log_reader.h"
+#include "base/base64.h"
 #include "model/fields.h"
 
 namespace muster::api {
@@ -13,6 +14,7 @@ namespace {
 using control::Service;
 
 constexpr int kFollowMs = 100;
+constexpr int kKeepAliveMs = 15'000;
 constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
 constexpr std::size_t kQueueBytes = std::size_t{4} << 20;  // what may wait for the reader
 constexpr std::size_t kTurnBytes = std::size_t{2} << 20;   // before others get their turn
@@ -24,6 +26,8 @@ struct LogQuery {
   bool about = false;
   std::optional<std::int64_t> tail;
   std::optional<std::int64_t> since_ms;
+  std::string offset;
+  bool events = false;  // with places, so that it can be taken up again
 };
 
 LogQuery Parse(const Call& call) {
@@ -34,6 +38,10 @@ LogQuery Parse(const Call& call) {
   query.err = call.Flag("err");
   query.follow = call.Flag("follow");
   query.about = call.Flag("about");
+  query.offset = call.Text("offset");
+  if (const auto* last = call.request->Find("Last-Event-ID")) query.offset = *last;
+  const auto* accept = call.request->Find("Accept");
+  query.events = accept != nullptr && accept->find("text/event-stream") != std::string::npos;
   return query;
 }
 
@@ -51,10 +59,21 @@ class Follower : public std::enable_shared_from_this<Follower> {
   void Begin() {
     reader_.Look();
     if (query_.about) return About();
-    call_.exchange->BeginStream(200, "application/octet-stream");
     if (!query_.follow) reader_.Freeze();
-    if (query_.since_ms) reader_.SkipBefore(*query_.since_ms);
-    seeking_ = query_.tail.has_value();
+    const bool placed = !query_.offset.empty();
+    if (placed && !reader_.SeekTo(query_.offset)) {
+      return ReplyError(*call_.exchange, {ErrorCode::kUsage, "the offset is no place in a log",
+                                          "send the id of the last event of its stream", "offset"});
+    }
+    if (query_.events) {
+      call_.exchange->BeginStream(200, "text/event-stream", {{"Cache-Control", "no-store"}});
+      call_.exchange->Write(": muster\n\n");
+    } else {
+      call_.exchange->BeginStream(200, "application/octet-stream");
+    }
+    if (query_.follow) call_.exchange->SetEndless();
+    if (query_.since_ms && !placed) reader_.SkipBefore(*query_.since_ms);
+    seeking_ = query_.tail.has_value() && !placed;
     Step();
   }
 
@@ -78,7 +97,10 @@ class Follower : public std::enable_shared_from_this<Follower> {
       auto piece = reader_.Read(kPieceBytes);
       if (piece.empty()) return Sent::kAll;
       sent += piece.size();
-      waited_ms_ = 0;
+      waited_ms_ = silent_ms_ = 0;
+      if (query_.events) {
+        piece = "id: " + reader_.Place() + "\ndata: " + ToBase64(piece) + "\n\n";
+      }
       if (!call_.exchange->Write(std::move(piece))) return Sent::kAll;  // gone
     }
     return Sent::kTurn;
@@ -99,9 +121,20 @@ class Follower : public std::enable_shared_from_this<Follower> {
         waited_ms_ = std::clamp(2 * waited_ms_, 1, kFollowMs);
         return server_->After(waited_ms_, [self = shared_from_this()] { self->Step(); });
       case Sent::kAll:
-        if (ended_ || !query_.follow) return call_.exchange->Finish();
+        if (ended_ || !query_.follow) return End();
+        silent_ms_ += kFollowMs;
+        if (query_.events && silent_ms_ >= kKeepAliveMs) {
+          silent_ms_ = 0;
+          call_.exchange->Write(": still here\n\n");
+        }
         return server_->After(kFollowMs, [self = shared_from_this()] { self->AskAgain(); });
     }
+  }
+
+  // By this whoever reads events tells the end of the log from that of the daemon.
+  void End() {
+    if (query_.events) call_.exchange->Write("event: end\ndata: all\n\n");
+    call_.exchange->Finish();
   }
 
   void Again() {
@@ -127,6 +160,7 @@ class Follower : public std::enable_shared_from_this<Follower> {
   LogQuery query_;
   LogReader reader_;
   int waited_ms_ = 0;
+  int silent_ms_ = 0;
   bool seeking_ = false;
   bool ended_ = false;
 };

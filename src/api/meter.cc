@@ -31,6 +31,7 @@ class Meter::Metered final : public net::Exchange {
     }
     inner_->BeginStream(status, std::move(content_type), std::move(headers));
   }
+  void SetEndless() override { inner_->SetEndless(); }
   bool Write(std::string chunk) override { return inner_->Write(std::move(chunk)); }
   std::size_t Queued() const override { return inner_->Queued(); }
   void Finish() override { inner_->Finish(); }
@@ -73,6 +74,13 @@ void Meter::Answered(const std::string& operation, int status, std::int64_t begu
   auto& row = rows_[operation];
   ++row.answers[static_cast<std::size_t>(std::clamp(status / 100, 0, 5))];
   row.took.Add(took_ns);
+}
+
+void Meter::Refused(int status) {
+  const std::lock_guard lock(mutex_);
+  auto& row = rows_[""];
+  ++row.requests;
+  ++row.answers[static_cast<std::size_t>(std::clamp(status / 100, 0, 5))];
 }
 
 // The server answers it with 500, or cuts it off; the clock may be gone by now.

@@ -33,6 +33,9 @@ class Meter : public std::enable_shared_from_this<Meter> {
   // `operation` empty: none.
   std::shared_ptr<net::Exchange> Watch(std::shared_ptr<net::Exchange> exchange,
                                        const std::string& operation);
+  // By the server itself, before it was anybody's request: counted with those that are no
+  // operation.
+  void Refused(int status);
   std::map<std::string, Row> Rows() const;
   std::int64_t streams() const { return streams_; }
   std::int64_t sockets() const { return sockets_; }  // WebSockets since the start

@@ -9,6 +9,7 @@ class Silent final : public net::Exchange {
  public:
   void Reply(net::Response) override {}
   void BeginStream(int, std::string, std::vector<net::Header>) override {}
+  void SetEndless() override {}
   bool Write(std::string) override { return true; }
   std::size_t Queued() const override { return 0; }
   void Finish() override {}

@@ -18,7 +18,7 @@ using model::TextNode;
 namespace {
 
 constexpr std::size_t kLeastRows = 50;  // of the trail, read at once
-constexpr std::size_t kRowsAtOnce = 1'000;
+constexpr std::size_t kRowsAtOnce = 200;
 constexpr std::size_t kMostRows = 5'000;  // looked at for one page
 
 }  // namespace
@@ -156,6 +156,7 @@ Result<Answer> AuditPage(Controller& control, const Access& access, const Select
   query.limit = std::clamp(selection.limit() + 1, kLeastRows, kRowsAtOnce);
   std::vector<DocNode> list;
   std::uint64_t next = 0;
+  std::size_t bytes = 0;
   for (std::size_t looked = 0; next == 0; looked += query.limit) {
     if (looked >= kMostRows) {
       next = query.before;
@@ -167,11 +168,14 @@ Result<Answer> AuditPage(Controller& control, const Access& access, const Select
       if (MayRead(access, row)) {
         auto item = AuditNode(row);
         const bool wanted = selection.Holds(item);
-        if (wanted && list.size() == selection.limit()) {
+        if (wanted && (list.size() == selection.limit() || bytes > kMostPageBytes)) {
           next = query.before;
           break;
         }
-        if (wanted) list.push_back(selection.Shown(std::move(item)));
+        if (wanted) {
+          bytes += row.before.size() + row.after.size();
+          list.push_back(selection.Shown(std::move(item)));
+        }
       }
       query.before = row.id;
     }

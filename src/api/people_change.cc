@@ -207,34 +207,39 @@ void DeleteUser(Desk& desk, const Call& call) {
 void CreateToken(Desk& desk, const Call& call) {
   auto wish = DecodeToken(call);
   if (!wish) return ReplyError(*call.exchange, wish.error());
-  desk.Change(call, 201,
-              [call, wish = std::move(*wish)](Controller& control,
-                                              const Access& access) -> Result<Changed> {
-                auto made = Bounded(control, access, call, wish);
-                if (!made) return tl::unexpected(made.error());
-                const auto token = NewToken();
-                made->id = token.id;
-                made->hash = HashOf(token.secret);
-                if (auto done = control.MakeToken(*made, call.dry_run()); !done) {
-                  return tl::unexpected(done.error());
-                }
-                if (call.dry_run()) {
-                  DocNode node = MapNode(), spec = MapNode();
-                  Put(node, "name", TextNode(made->name));
-                  Put(spec, "user", TextNode(made->user));
-                  if (!made->role.empty()) Put(spec, "role", TextNode(made->role));
-                  if (made->expires_ms != 0) Put(spec, "expires_at", TimeNode(made->expires_ms));
-                  Put(node, "spec", std::move(spec));
-                  Put(node, "dry_run", model::BoolNode(true));
-                  return Changed{std::move(node), {}};
-                }
-                DocNode node = TokenNode(control.state().tokens().at(made->id), control.NowMs());
-                auto after = model::WriteJson(node);
-                Put(node, "secret", TextNode(token.Text()));
-                Changed changed{std::move(node), {{"token " + made->id, "", "", std::move(after)}}};
-                changed.once = true;
-                return changed;
-              });
+  desk.Change(
+      call, 201,
+      [call, wish = *wish](Controller& control, const Access& access) -> Result<Changed> {
+        auto made = Bounded(control, access, call, wish);
+        if (!made) return tl::unexpected(made.error());
+        const auto token = NewToken();
+        made->id = token.id;
+        made->hash = HashOf(token.secret);
+        if (auto done = control.MakeToken(*made, call.dry_run()); !done) {
+          return tl::unexpected(done.error());
+        }
+        if (call.dry_run()) {
+          DocNode node = MapNode(), spec = MapNode();
+          Put(node, "name", TextNode(made->name));
+          Put(spec, "user", TextNode(made->user));
+          if (!made->role.empty()) Put(spec, "role", TextNode(made->role));
+          if (made->expires_ms != 0) Put(spec, "expires_at", TimeNode(made->expires_ms));
+          Put(node, "spec", std::move(spec));
+          Put(node, "dry_run", model::BoolNode(true));
+          return Changed{std::move(node), {}};
+        }
+        DocNode node = TokenNode(control.state().tokens().at(made->id), control.NowMs());
+        auto after = model::WriteJson(node);
+        Put(node, "secret", TextNode(token.Text()));
+        Changed changed{std::move(node), {{"token " + made->id, "", "", std::move(after)}}};
+        changed.once = true;
+        return changed;
+      },
+      [call, wish = *wish](Controller& control, const Access& access) -> Result<void> {
+        auto bounded = Bounded(control, access, call, wish);
+        if (!bounded) return tl::unexpected(bounded.error());
+        return {};
+      });
 }
 
 void RevokeToken(Desk& desk, const Call& call) {

@@ -1,5 +1,7 @@
 // One queue, and the file of all.
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
 
 #include "api/cluster.h"
 #include "api/tokens.h"
@@ -115,21 +117,25 @@ DocNode BareView(const model::Queue& queue) {
 void ApplyQueues(Desk& desk, const Call& call) {
   auto queues = DecodeQueueFile(call.request->body);
   if (!queues) return ReplyError(*call.exchange, queues.error());
+  const auto may_apply = [queues = *queues](Controller&, const Access& access) -> Result<void> {
+    for (const auto& queue : queues) {
+      if (auto may = MayApply(access, queue); !may) return may;
+    }
+    return {};
+  };
   desk.Change(
       call, 200,
-      [call, queues = std::move(*queues)](Controller& control,
-                                          const Access& access) -> Result<Changed> {
+      [call, may_apply, queues = std::move(*queues)](Controller& control,
+                                                     const Access& access) -> Result<Changed> {
+        if (auto may = may_apply(control, access); !may) return tl::unexpected(may.error());
         DocNode list = ListNode();
         std::vector<Trace> traces;  // one each, for the admins of each
+        std::unordered_map<std::string_view, const model::Queue*> now;
+        for (const auto& known : control.state().queues()) now.emplace(known.name, &known);
         for (const auto& queue : queues) {
-          if (auto may = MayApply(access, queue); !may) {
-            return tl::unexpected(may.error());
-          }
           list.children.push_back(TextNode(queue.name));
-          std::string before;
-          for (const auto& known : control.state().queues()) {
-            if (known.name == queue.name) before = FileOf(known);
-          }
+          const auto known = now.find(queue.name);
+          std::string before = known == now.end() ? "" : FileOf(*known->second);
           traces.push_back({"queue " + queue.name, queue.name, std::move(before), FileOf(queue)});
         }
         auto done = control.ApplyQueues(queues, {access.caller().user, call.dry_run()});
@@ -138,7 +144,8 @@ void ApplyQueues(Desk& desk, const Call& call) {
         Put(node, "applied", std::move(list));
         if (call.dry_run()) Put(node, "dry_run", model::BoolNode(true));
         return Changed{std::move(node), std::move(traces)};
-      });
+      },
+      may_apply);
 }
 
 void GetQueue(Desk& desk, const Call& call) {

@@ -8,8 +8,7 @@ namespace {
 
 constexpr std::size_t kLeastAtOnce = 50;
 constexpr std::size_t kMostAtOnce = 1'000;
-constexpr std::size_t kMostRows = 10'000;      // looked at for one page
-constexpr std::size_t kMostBytes = 4'000'000;  // of the records on one page, about
+constexpr std::size_t kMostRows = 10'000;  // looked at for one page
 
 class Reading {
  public:
@@ -54,7 +53,7 @@ class Reading {
     if (!body) return tl::unexpected(body.error());
     auto item = of_.view(record, *body);
     if (!item || !selection_.Holds(*item)) return true;
-    if (items_.size() == selection_.limit() || bytes_ > kMostBytes) {
+    if (items_.size() == selection_.limit() || bytes_ > kMostPageBytes) {
       next_ = last_;
       return false;
     }

@@ -174,7 +174,7 @@ std::string DigestOf(const Call& call) {
     all += '\n';
   }
   all += HashOf(call.request->body);
-  return HashOf(all).substr(0, 32);
+  return HashOf(all).substr(0, state::RequestKeys::kDigestSize);
 }
 
 model::DocNode BodyMap(const Call& call, model::Problems& problems) {

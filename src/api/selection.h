@@ -24,6 +24,9 @@
 
 namespace muster::api {
 
+// Of what is on one page of any list, about: a page ends there and the next one goes on.
+inline constexpr std::size_t kMostPageBytes = 4'000'000;
+
 // What a list has: all of it, or the ids, and each item when it is wanted. Where a page stands by
 // id and has no filter only its own items are made.
 struct Items {

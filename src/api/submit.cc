@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <future>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -106,19 +109,32 @@ tl::unexpected<Error> TooMany() {
   return Fail(ErrorCode::kUnavailable, "too many plans are being made", "try again in a moment");
 }
 
-// The state is copied here and the plan made on the worker's thread, which answers.
-template <typename Job>
-Result<void> TryOut(Controller& control, Worker& worker, const Call& call, const Job& job,
-                    const Access& access) {
-  if (!worker.HasRoom()) return TooMany();  // before anything is copied
-  auto trial = std::make_shared<control::Trial>(control, job, access);
-  const bool asked = worker.Do([call, trial] {
+using Making = std::function<Result<std::shared_ptr<control::Trial>>(Controller&, const Access&)>;
+
+// The state is copied when its turn has come, not before: so however many wait, there is one copy,
+// which is as large as the state itself. The plan is made, and answered, on the worker's thread.
+Result<void> TryOut(Desk& desk, Worker& worker, const Call& call, Making make) {
+  const auto plan = [&desk, call, make = std::move(make)] {
     if (call.exchange->gone()) return;
-    auto plan = trial->Run();
-    if (plan) return ReplyNode(*call.exchange, *plan, 200);
-    ReplyError(*call.exchange, plan.error());
-  });
-  return asked ? Result<void>() : TooMany();
+    auto copied = std::make_shared<std::promise<std::shared_ptr<control::Trial>>>();
+    auto copy = copied->get_future();
+    desk.Begin(call,
+               [copied = std::move(copied), &make](Controller& control,
+                                                   const Access& access) -> Result<void> {
+                 auto trial = make(control, access);
+                 if (!trial) return tl::unexpected(trial.error());
+                 copied->set_value(std::move(*trial));
+                 return {};
+               });
+    try {
+      auto made = copy.get()->Run();
+      if (made) return ReplyNode(*call.exchange, *made, 200);
+      ReplyError(*call.exchange, made.error());
+    } catch (const std::future_error&) {
+      // Refused, and answered so; or the daemon stops.
+    }
+  };
+  return worker.Do(plan, call.caller.user) ? Result<void>() : TooMany();
 }
 
 // The account that the jobs run as, when the caller may submit all of them. Queues that are not
@@ -229,8 +245,6 @@ void SubmitJobs(Desk& desk, const Call& asked) {
       });
 }
 
-// The state is copied on the controller's thread and tried out on another: a large cluster takes a
-// moment, and nobody should wait for a question.
 void PlanJob(Desk& desk, Worker& worker, const Call& call) {
   auto jobs = DecodeJobs(call.request->body);
   if (!jobs) return ReplyError(*call.exchange, jobs.error());
@@ -239,39 +253,63 @@ void PlanJob(Desk& desk, Worker& worker, const Call& call) {
     return ReplyError(*call.exchange, {ErrorCode::kInvalid, "a plan is for one job",
                                        "submit several with --dry-run to check them"});
   }
+  const auto check = [call, jobs = std::move(jobs->all), at = jobs->paths.front(),
+                      amounts = jobs->amounts.front()](Controller& control,
+                                                       const Access& access) -> Result<model::Job> {
+    auto account = MayHave(access, call, jobs);
+    if (!account) return tl::unexpected(account.error());
+    control::Submission submission;
+    submission.spec = jobs.front();
+    submission.user = access.caller().user;
+    submission.access = &access;
+    submission.at = at;
+    submission.amounts = amounts;
+    submission.dry_run = true;
+    if (auto sound = control.Submit(submission); !sound) return tl::unexpected(sound.error());
+    return jobs.front();
+  };
   desk.Begin(
-      call,
-      [call, &worker, jobs = std::move(jobs->all), at = jobs->paths.front(),
-       amounts = jobs->amounts.front()](Controller& control, const Access& access) -> Result<void> {
-        auto account = MayHave(access, call, jobs);
-        if (!account) return tl::unexpected(account.error());
-        control::Submission submission;
-        submission.spec = jobs.front();
-        submission.user = access.caller().user;
-        submission.access = &access;
-        submission.at = at;
-        submission.amounts = amounts;
-        submission.dry_run = true;
-        if (auto sound = control.Submit(submission); !sound) {
-          return tl::unexpected(sound.error());
-        }
-        return TryOut(control, worker, call, jobs.front(), access);
+      call, [&desk, &worker, call, check](Controller& now, const Access& asks) -> Result<void> {
+        if (auto sound = check(now, asks); !sound) return tl::unexpected(sound.error());
+        // Once more when its turn has come: the queue may be gone by then.
+        return TryOut(desk, worker, call,
+                      [check](Controller& control,
+                              const Access& access) -> Result<std::shared_ptr<control::Trial>> {
+                        auto job = check(control, access);
+                        if (!job) return tl::unexpected(job.error());
+                        return std::make_shared<control::Trial>(control, *job, access);
+                      });
       });
 }
 
+namespace {
+
+Result<state::JobRecord> WaitingJob(Controller& control, const Access& access, const Call& call) {
+  auto job = RecordOf(control, access, TaskToExplain(control, access, call.Path("job")));
+  if (!job) return job;
+  const auto phase = state::PhaseOf(*job);
+  if (phase == state::Phase::kWaiting || phase == state::Phase::kHeld ||
+      phase == state::Phase::kPaused) {
+    return job;
+  }
+  return Fail(ErrorCode::kConflict,
+              "job " + std::to_string(job->id) + " is " + std::string(Name(phase)) +
+                  ": a plan is for one that waits",
+              "`muster describe` tells where it is");
+}
+
+}  // namespace
+
 void PlanWaitingJob(Desk& desk, Worker& worker, const Call& call) {
-  desk.Begin(call, [call, &worker](Controller& control, const Access& access) -> Result<void> {
-    const auto job = RecordOf(control, access, TaskToExplain(control, access, call.Path("job")));
-    if (!job) return tl::unexpected(job.error());
-    const auto phase = state::PhaseOf(*job);
-    if (phase != state::Phase::kWaiting && phase != state::Phase::kHeld &&
-        phase != state::Phase::kPaused) {
-      return Fail(ErrorCode::kConflict,
-                  "job " + std::to_string(job->id) + " is " + std::string(Name(phase)) +
-                      ": a plan is for one that waits",
-                  "`muster describe` tells where it is");
-    }
-    return TryOut(control, worker, call, *job, access);
+  desk.Begin(call, [&desk, &worker, call](Controller& now, const Access& asks) -> Result<void> {
+    if (auto waits = WaitingJob(now, asks, call); !waits) return tl::unexpected(waits.error());
+    return TryOut(desk, worker, call,
+                  [call](Controller& control,
+                         const Access& access) -> Result<std::shared_ptr<control::Trial>> {
+                    auto job = WaitingJob(control, access, call);
+                    if (!job) return tl::unexpected(job.error());
+                    return std::make_shared<control::Trial>(control, *job, access);
+                  });
   });
 }
 

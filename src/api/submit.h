@@ -1,8 +1,8 @@
 // Submit: jobs come in, and what would become of one.
 //
 // Several jobs in one request are taken as a whole or not at all. Plans are tried out on a thread
-// of their own, one after the other, on a copy of the state; when too many wait, the next is
-// refused before anything is copied.
+// of their own, one after the other, each on a copy of the state that is made when its turn comes;
+// when too many wait, or too many of one user, the next is refused.
 #pragma once
 
 #include "api/desk.h"

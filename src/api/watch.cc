@@ -162,6 +162,7 @@ void Watch::Events(const Call& call) {
       replay->call.exchange->Finish();
       return {};
     }
+    replay->call.exchange->SetEndless();
     replay->call.exchange->Write(": muster\n\n");
     Catch(replay, control);
     return {};
@@ -217,7 +218,11 @@ void Watch::Join(const Replay& replay, const Access& access) {
   Send();  // what waits is older than where this one begins
   group.streams[replay.wish].watchers.push_back(replay.call.exchange);
   ++watchers_;
-  desk_.Keep(replay.call, replay.call.exchange, [](Controller&, const Access&) { return true; });
+  // One whose groups have changed comes back, and is then of another group here.
+  desk_.Keep(replay.call, replay.call.exchange,
+             [key = KeyOf(access.caller())](Controller&, const Access& now) {
+               return KeyOf(now.caller()) == key;
+             });
   if (!std::exchange(ticking_, true)) {
     desk_.server()->After(kKeepAliveMs, [this] { KeepAlive(); });
   }

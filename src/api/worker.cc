@@ -4,7 +4,8 @@
 
 namespace muster::api {
 
-Worker::Worker(std::size_t most_waiting) : most_(most_waiting), thread_([this] { Loop(); }) {}
+Worker::Worker(std::size_t most_waiting, std::size_t most_of_one)
+    : most_(most_waiting), most_of_one_(most_of_one), thread_([this] { Loop(); }) {}
 
 Worker::~Worker() {
   {
@@ -15,16 +16,14 @@ Worker::~Worker() {
   thread_.join();
 }
 
-bool Worker::HasRoom() {
-  const std::lock_guard lock(mutex_);
-  return waiting_.size() < most_;
-}
-
-bool Worker::Do(std::function<void()> task) {
+bool Worker::Do(std::function<void()> task, const std::string& who) {
   {
     const std::lock_guard lock(mutex_);
     if (waiting_.size() >= most_) return false;
-    waiting_.push_back(std::move(task));
+    auto& count = has_[who];
+    if (count >= most_of_one_) return false;
+    ++count;
+    waiting_.push_back({who, std::move(task)});
   }
   wake_.notify_one();
   return true;
@@ -32,7 +31,7 @@ bool Worker::Do(std::function<void()> task) {
 
 void Worker::Loop() {
   for (;;) {
-    std::function<void()> task;
+    Task task;
     {
       std::unique_lock lock(mutex_);
       wake_.wait(lock, [this] { return stop_ || !waiting_.empty(); });
@@ -40,7 +39,11 @@ void Worker::Loop() {
       task = std::move(waiting_.front());
       waiting_.pop_front();
     }
-    task();
+    task.work();
+    task.work = nullptr;
+    const std::lock_guard lock(mutex_);
+    const auto of = has_.find(task.who);
+    if (--of->second == 0) has_.erase(of);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <utility>
 
 #include "cli/enter.h"
 #include "cli/job_verbs.h"
@@ -100,7 +101,7 @@ int Fate(Session& session, const std::string& job) {
 }
 
 int AttendTerminal(Session& session, const std::string& job) {
-  bool shown = false;
+  bool shown = false, anew = true;
   for (std::int64_t launch = 0;;) {
     const auto now = AwaitStart(session, job, launch);
     if (!now) return Refuse(now.error());
@@ -110,10 +111,18 @@ int AttendTerminal(Session& session, const std::string& job) {
         session.client(), "jobs/" + job + "/attach", {{"worker", "0"}},
         {.terminal = true,
          .at_input_end = client::AtInputEnd::kLeave,
-         .greeting = shown ? "" : "attached to job " + job + "; Ctrl-] leaves it running\n"});
+         .greeting = anew ? "attached to job " + job + "; Ctrl-] leaves it running\n" : ""});
+    if (played) anew = false;
     if (played && played->detached) {
       std::cerr << "\r\ndetached; `muster attach " << job << "` comes back\n";
       return 0;
+    }
+    shown |= played.has_value();
+    if (played && played->lost) {  // with the daemon; the terminal is where it was
+      std::cerr << "\r\nthe connection was lost; job " << job << " is not concerned\n";
+      --launch;
+      anew = true;
+      continue;
     }
     if (!played) {
       // It may have ended between the question and the call.
@@ -121,7 +130,6 @@ int AttendTerminal(Session& session, const std::string& job) {
       if (!again || (again->runs && again->launch == launch)) return Refuse(played.error());
       continue;
     }
-    shown = true;
   }
   if (!shown) {
     if (auto output = ShowOutput(session, job); !output) return Refuse(output.error());
@@ -134,6 +142,7 @@ int AttendTerminal(Session& session, const std::string& job) {
 bool AtTerminal() { return ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1; }
 
 int Attend(Session& session, const std::string& job, Joined how) {
+  session.Persist();
   if (how == Joined::kTerminal) return AttendTerminal(session, job);
   std::cerr << "job " << job << "; Ctrl-C leaves it running\n";
   if (::isatty(STDERR_FILENO) == 1) {

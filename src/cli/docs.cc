@@ -53,7 +53,10 @@ most so many.)"},
     {"Which daemon",
      R"(The first of: `--socket`, `--context`, `$MUSTER_DAEMON`, `$MUSTER_CONTEXT`, the current context of
 `~/.config/muster/config.yaml` (made by `muster login`), the socket of this machine. `$MUSTER_TOKEN`
-goes before the context's token. `muster config view --origins` says what came from where.)"},
+goes before the context's token. `muster config view --origins` says what came from where.
+
+Where the daemon stops while a command waits for something or follows it, the command tries again for
+60 s, or for `$MUSTER_RECONNECT` seconds, and goes on where it was.)"},
     {"Exit statuses", R"(| status | meaning |
 |---|---|
 | 0 | done |

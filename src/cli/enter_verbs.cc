@@ -38,6 +38,12 @@ int Exec(Session& session, const EnterOptions& options) {
   if (terminal) query["terminal"] = "1";
   const auto played = client::Play(session.client(), "jobs/" + options.job + "/exec", query,
                                    {.terminal = terminal});
+  if (played && played->lost) {
+    return Refuse({ErrorCode::kUnavailable,
+                   "musterd went away: the program was told to end, what it would have printed is "
+                   "lost; the job is not concerned",
+                   "run it again; what must outlive the daemon is a job of its own"});
+  }
   return StatusOf(played, "the program was told to end");
 }
 
@@ -45,14 +51,28 @@ int Exec(Session& session, const EnterOptions& options) {
 
 int Attach(Session& session, const std::string& job, std::int64_t worker) {
   const bool terminal = AtTerminal();
-  const auto played = client::Play(
-      session.client(), "jobs/" + job + "/attach", {{"worker", std::to_string(worker)}},
-      {.terminal = terminal,
-       .at_input_end = client::AtInputEnd::kLeave,
-       .greeting = terminal ? "attached; Ctrl-] leaves it running\n"
-                            : "attached without a terminal: lines are sent as they are, and the "
-                              "end of the input leaves it running\n"});
-  return StatusOf(played, "`muster attach " + job + "` comes back");
+  const std::string how_back = "`muster attach " + job + "` comes back";
+  std::string greeting = terminal
+                             ? "attached; Ctrl-] leaves it running\n"
+                             : "attached without a terminal: lines are sent as they are, and the "
+                               "end of the input leaves it running\n";
+  session.Persist();
+  for (;;) {
+    const auto played = client::Play(
+        session.client(), "jobs/" + job + "/attach", {{"worker", std::to_string(worker)}},
+        {.terminal = terminal, .at_input_end = client::AtInputEnd::kLeave, .greeting = greeting});
+    if (!played || !played->lost) return StatusOf(played, how_back);
+    // Without a terminal whoever reads could not tell what is printed again from what is new.
+    if (!terminal) {
+      return Refuse(
+          {ErrorCode::kUnavailable, "musterd went away; the job is not concerned", how_back});
+    }
+    std::cerr << "\r\nthe connection was lost; the job is not concerned\n";
+    if (const auto there = session.client().Get("jobs/" + job); !there) {
+      return Refuse(there.error());
+    }
+    greeting = "attached again\n";
+  }
 }
 
 void AddEnterVerbs(Verbs& verbs) {

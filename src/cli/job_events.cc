@@ -83,6 +83,7 @@ int Events(Session& session, const EventOptions& options) {
   }
   EventOptions wanted = options;
   wanted.cycles = options.cycles || session.wide();
+  if (options.follow) session.Persist();
   for (auto page = Ask(session, wanted, 0);; page = Ask(session, wanted, page->last)) {
     if (!page) return Refuse(page.error());
     const int status = Print(session, *page, options.follow);

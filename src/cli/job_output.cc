@@ -69,7 +69,10 @@ client::Client::Query QueryOf(const LogOptions& options) {
 }  // namespace
 
 int Logs(Session& session, const LogOptions& options) {
-  if (options.follow) AwaitStart(session, options.job);
+  if (options.follow) {
+    session.Persist();
+    AwaitStart(session, options.job);
+  }
   const std::string path = "jobs/" + options.job + "/logs";
   if (options.tail < 0 && options.since_ms == 0) {
     auto query = QueryOf(options);
@@ -83,29 +86,32 @@ int Logs(Session& session, const LogOptions& options) {
     }
   }
   MarkedLines lines(session.output(), options.worker, options.err);
-  const auto streamed =
-      session.client().Stream(path, QueryOf(options), [&](std::string_view bytes) {
-        if (session.output() == Output::kTable) {
-          std::cout << bytes;
-        } else {
-          lines.Put(bytes);
-        }
-        std::cout.flush();
-        return std::cout.good();
-      });
+  const auto print = [&](std::string_view bytes) {
+    if (session.output() == Output::kTable) {
+      std::cout << bytes;
+    } else {
+      lines.Put(bytes);
+    }
+    std::cout.flush();
+    return std::cout.good();
+  };
+  const auto query = QueryOf(options);
+  const auto streamed = options.follow ? session.client().FollowLog(path, query, print)
+                                       : session.client().Stream(path, query, print);
   lines.End();
   return streamed ? 0 : Refuse(streamed.error());
 }
 
 Result<void> FollowBoth(Session& session, const std::string& job, std::ostream& out,
                         std::ostream& err) {
+  auto patience = session.Persist();
   AwaitStart(session, job);
   std::mutex mutex;  // both may go to the same place
   const auto follow = [&](client::Client& client, bool is_err, std::ostream& to) {
     LogOptions options;
     options.follow = true;
     options.err = is_err;
-    return client.Stream("jobs/" + job + "/logs", QueryOf(options), [&](std::string_view bytes) {
+    return client.FollowLog("jobs/" + job + "/logs", QueryOf(options), [&](std::string_view bytes) {
       const std::lock_guard lock(mutex);
       to << bytes;
       to.flush();
@@ -115,6 +121,8 @@ Result<void> FollowBoth(Session& session, const std::string& job, std::ostream& 
   Result<void> second;
   std::thread other([&] {
     client::Client client(session.target());
+    patience.known = true;  // the session's has heard of it
+    client.Persist(patience);
     second = follow(client, true, err);
   });
   auto first = follow(session.client(), false, out);

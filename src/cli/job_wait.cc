@@ -54,6 +54,7 @@ int Wait(Session& session, const WaitOptions& options) {
   int status = 0, late = 0;
   std::string list;
   JobProgress progress(session);
+  session.Persist(options.timeout_ms > 0 ? options.timeout_ms : INT64_MAX);
   for (const auto& name : WithInput(options.jobs)) {
     for (;;) {
       const auto answer = session.client().Get("jobs/" + name);

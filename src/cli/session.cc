@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "cli/reconnect.h"
 #include "cli/text.h"
 #include "model/document.h"
 #include "model/document_writer.h"
@@ -215,8 +216,16 @@ int ShowDocument(Output output, const std::string& document) {
   return Session(client::Target{}, output).Show(document, [](const Json&) {});
 }
 
+client::Patience Session::Persist(std::int64_t most_ms) {
+  auto patience = Reconnecting();
+  patience.for_ms = static_cast<int>(std::min<std::int64_t>(patience.for_ms, most_ms));
+  client_.Persist(patience);
+  return patience;
+}
+
 int Session::Repeat(bool watch, const std::function<int()>& once) {
   live_ = watch;
+  if (watch) Persist();
   for (;;) {
     const int status = once();
     std::cout.flush();

@@ -36,6 +36,9 @@ class Session {
   client::Client& client() { return client_; }
   const client::Target& target() const { return target_; }  // for a second connection
   Output output() const { return output_; }
+  // For verbs that follow something: from the first answer on a daemon that does not answer is
+  // asked again. What was made, to be shared with further clients.
+  client::Patience Persist(std::int64_t most_ms = INT64_MAX);
   bool wide() const { return output_ == Output::kWide; }
   bool for_people() const { return output_ == Output::kTable || wide(); }
 

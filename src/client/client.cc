@@ -3,10 +3,15 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <thread>
 #include <utility>
 
+#include "base/base64.h"
+#include "base/clock.h"
+#include "client/event_reader.h"
 #include "net/http_client.h"
 #include "net/ws_client.h"
 
@@ -14,6 +19,7 @@ namespace muster::client {
 namespace {
 
 constexpr std::size_t kMostShown = 200;
+constexpr std::chrono::milliseconds kAskAgain(250);
 
 // Not from our daemon, perhaps from a proxy before it: what it said, and the code of its status.
 Error PlainErrorOf(const net::Response& response) {
@@ -78,6 +84,32 @@ struct Client::Impl {
   Error no_address{};  // why there is none
   std::string token;
   int timeout_ms = 0;
+  std::optional<Patience> patience{};
+  bool answered = false;
+  SystemClock clock{};
+  std::optional<std::int64_t> give_up_ms{};  // while it does not answer
+
+  std::int64_t NowMs() { return clock.MonotonicNs() / 1'000'000; }
+
+  void Answered() {
+    answered = true;
+    if (std::exchange(give_up_ms, std::nullopt) && patience->on_back) patience->on_back();
+  }
+
+  // Whether it is to be asked again, after a moment.
+  bool Again(const Error& error) {
+    if (!patience || error.code != ErrorCode::kUnavailable) return false;
+    if (!answered && !patience->known) return false;
+    const auto now_ms = NowMs();
+    if (!give_up_ms) give_up_ms = now_ms + patience->for_ms;
+    if (now_ms >= *give_up_ms) {
+      Answered();  // or not: the wait is over
+      return false;
+    }
+    if (patience->on_wait) patience->on_wait(static_cast<int>(*give_up_ms - now_ms));
+    std::this_thread::sleep_for(kAskAgain);
+    return true;
+  }
 
   net::Request Make(const char* method, const std::string& path, const Query& query) const {
     net::Request request;
@@ -127,12 +159,19 @@ Result<Client::Answer> Client::Call(const char* method, const std::string& path,
   if (!extra.idempotency_key.empty()) {
     request.headers.push_back({"Idempotency-Key", extra.idempotency_key});
   }
-  auto response = impl_->http->Send(request, impl_->timeout_ms);
-  if (!response) return tl::unexpected(response.error());
-  if (response->status >= 300) return tl::unexpected(ErrorOf(*response));
-  const auto* tag = response->Find("ETag");
-  return Answer{std::move(response->body), tag == nullptr ? "" : *tag};
+  for (;;) {
+    auto response = impl_->http->Send(request, impl_->timeout_ms);
+    if (response && response->status < 300) {
+      impl_->Answered();
+      const auto* tag = response->Find("ETag");
+      return Answer{std::move(response->body), tag == nullptr ? "" : *tag};
+    }
+    auto error = response ? ErrorOf(*response) : response.error();
+    if (request.method != "GET" || !impl_->Again(error)) return tl::unexpected(std::move(error));
+  }
 }
+
+void Client::Persist(Patience patience) { impl_->patience = std::move(patience); }
 
 Result<std::string> Client::Get(const std::string& path, const Query& query) {
   auto answer = Call("GET", path, query, "", {});
@@ -159,6 +198,7 @@ Result<std::unique_ptr<net::WsClient>> Client::Open(const std::string& path, con
       net::WsClient::Connect(impl_->endpoint, impl_->Make("GET", path, query), impl_->timeout_ms);
   if (!answer) return tl::unexpected(answer.error());
   if (answer->socket == nullptr) return tl::unexpected(ErrorOf(answer->refusal));
+  impl_->Answered();
   return std::move(answer->socket);
 }
 
@@ -169,6 +209,35 @@ Result<void> Client::Stream(const std::string& path, const Query& query,
   if (!response) return tl::unexpected(response.error());
   if (response->status >= 300) return tl::unexpected(ErrorOf(*response));
   return {};
+}
+
+Result<void> Client::FollowLog(const std::string& path, Query query,
+                               const std::function<bool(std::string_view)>& on_bytes) {
+  if (!impl_->http) return tl::unexpected(impl_->no_address);
+  const Error cut{ErrorCode::kUnavailable, "the daemon ended in the middle of the log",
+                  "look whether musterd is still running"};
+  for (;;) {
+    bool stopped = false, ended = false;
+    EventReader reader([&](const StreamEvent& event) {
+      if (stopped || ended) return;
+      ended = event.name == "end";
+      if (ended) return;
+      const auto bytes = FromBase64(event.data);
+      if (!bytes) return;
+      stopped = !on_bytes(*bytes);
+      if (!event.id.empty()) query["offset"] = event.id;
+    });
+    auto request = impl_->Make("GET", path, query);
+    request.headers.push_back({"Accept", "text/event-stream"});
+    auto response = impl_->http->Stream(request, 0, [&](std::string_view bytes) {
+      impl_->Answered();
+      reader.Add(bytes);
+      return !stopped && !ended;
+    });
+    if (stopped || ended) return {};
+    auto error = !response ? response.error() : response->status < 300 ? cut : ErrorOf(*response);
+    if (!impl_->Again(error)) return tl::unexpected(std::move(error));
+  }
 }
 
 }  // namespace muster::client

@@ -25,6 +25,7 @@ using contract::FrameKind;
 constexpr std::size_t kMostWaiting = std::size_t{256} << 10;
 constexpr int kFarewellMs = 1'000;  // for what was typed last to get there
 constexpr int kNormalClose = 1000;  // of a WebSocket
+constexpr int kGoingAway = 1001;
 
 // Every key goes to the program, which has a terminal of its own to make sense of it.
 class RawTerminal {
@@ -156,6 +157,7 @@ class Player {
       const auto done = TakeMessages();
       if (!done || *done || !socket_.Wait(kFarewellMs)) break;
     }
+    played_.lost = false;
     if (!known_) played_.detached = true;
     return played_;
   }
@@ -164,6 +166,11 @@ class Player {
   Result<bool> TakeMessages() {
     while (true) {
       auto message = socket_.Receive();
+      const bool lost = !message && message.error().code == ErrorCode::kUnavailable;
+      if (lost || (message && *message && (*message)->closed && (*message)->code == kGoingAway)) {
+        played_.lost = !known_;
+        return true;
+      }
       if (!message) return tl::unexpected(message.error());
       if (!*message) return false;
       if ((*message)->closed) {

@@ -17,6 +17,7 @@ namespace muster::client {
 struct Played {
   bool detached = false;     // the program goes on
   bool input_ended = false;  // and that is why; else the key was pressed
+  bool lost = false;         // the daemon went away; nothing is known of the program
   int exit_code = -1;        // -1: ended by `signal`
   int signal = 0;
 };

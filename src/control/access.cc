@@ -32,7 +32,28 @@ Role ParseRole(std::string_view name) {
 
 std::shared_ptr<const Members> MembersOf(const std::vector<model::Queue>& queues) {
   auto members = std::make_shared<Members>();
-  for (const auto& queue : queues) members->emplace(queue.name, queue.members);
+  auto& by_queue = members->by_queue;
+  for (const auto& queue : queues) {
+    by_queue.emplace(queue.name, queue.members);
+    for (const auto& [member, given] : queue.members) {
+      auto& best = members->strongest[member];
+      best = std::max(best, std::min(ParseRole(given), Role::kQueueAdmin));
+    }
+  }
+  const auto has_members = [&](const std::string& name) {
+    const auto found = by_queue.find(name);
+    return found != by_queue.end() && !found->second.empty();
+  };
+  for (const auto& queue : queues) {
+    bool open = true;
+    for (std::string name = queue.name; open && !name.empty();) {
+      open = !has_members(name);
+      const auto slash = name.rfind('/');
+      name.resize(slash == std::string::npos ? 0 : slash);
+    }
+    members->open |= open;
+    if (open) break;
+  }
   return members;
 }
 
@@ -61,9 +82,10 @@ Role Access::On(const std::string& queue) const {
   const auto known = roles_.find(queue);
   if (known != roles_.end()) return known->second;
   Role role = everywhere_;
-  bool open = !shut_out_ && members_->contains(queue);  // of one that is gone nobody is a member
+  const auto& by_queue = members_->by_queue;
+  bool open = !shut_out_ && by_queue.contains(queue);  // of one that is gone nobody is a member
   for (std::string name = queue; !name.empty();) {
-    if (const auto found = members_->find(name); found != members_->end()) {
+    if (const auto found = by_queue.find(name); found != by_queue.end()) {
       for (const auto& [member, given] : found->second) {
         open = false;
         if (IsMe(member) && !shut_out_) role = std::max(role, ParseRole(given));
@@ -79,12 +101,16 @@ Role Access::On(const std::string& queue) const {
 }
 
 Role Access::Strongest() const {
-  Role best = everywhere_;
-  for (const auto& [name, members] : *members_) {
-    if (best >= Role::kQueueAdmin) break;
-    best = std::max(best, On(name));
-  }
-  return best;
+  if (shut_out_) return everywhere_;
+  Role best = members_->open ? Role::kUser : Role::kNone;
+  const auto count = [&](const std::string& member) {
+    const auto found = members_->strongest.find(member);
+    if (found != members_->strongest.end()) best = std::max(best, found->second);
+  };
+  count(caller_.user);
+  count("user:" + caller_.user);
+  for (const auto& group : groups_) count("group:" + group);
+  return std::max(everywhere_, std::min(best, caller_.cap));
 }
 
 bool Access::Sees(const std::string& user, const std::string& queue) const {

@@ -44,8 +44,13 @@ struct Caller {
   Role cap = Role::kAdmin;  // at most this, whatever the user may do
 };
 
-// Members and their roles, by queue.
-using Members = std::unordered_map<std::string, std::map<std::string, std::string>>;
+// Members and their roles, by queue, and the strongest that each has anywhere: most calls ask only
+// for that, and there may be thousands of queues.
+struct Members {
+  std::unordered_map<std::string, std::map<std::string, std::string>> by_queue;
+  std::unordered_map<std::string, Role> strongest;
+  bool open = false;  // some queue is, to everybody
+};
 std::shared_ptr<const Members> MembersOf(const std::vector<model::Queue>& queues);
 
 class Access {

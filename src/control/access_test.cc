@@ -48,6 +48,29 @@ TEST_F(AccessTest, AQueueWithoutMembersIsOpenAndOneWithMembersIsNot) {
   EXPECT_EQ(Of("ana", {"vision"}).On("vision"), Role::kUser);
 }
 
+TEST_F(AccessTest, TheStrongestRoleIsThatOfAWalkOverAllQueues) {
+  state_.Fold({2, model::UserSet{"kim", "viewer", {"vision"}, "test"}});
+  state_.Fold({3, model::UserSet{"out", "none", {"vision"}, "test"}});
+  const auto& queues = state_.queues();
+  for (const bool with_open : {true, false}) {
+    std::vector<Queue> some(queues.begin() + (with_open ? 0 : 1), queues.end());
+    for (const char* user : {"ana", "lea", "zoe", "kim", "out"}) {
+      for (const auto& groups : std::vector<std::vector<std::string>>{{}, {"guests"}, {"vision"}}) {
+        for (const Role cap : {Role::kViewer, Role::kUser, Role::kAdmin}) {
+          Caller caller;
+          caller.user = user;
+          caller.groups = groups;
+          caller.cap = cap;
+          const Access access(state_, MembersOf(some), caller);
+          Role best = Role::kNone;
+          for (const auto& queue : some) best = std::max(best, access.On(queue.name));
+          EXPECT_EQ(access.Strongest(), best) << user << groups.size() << Name(cap) << with_open;
+        }
+      }
+    }
+  }
+}
+
 TEST_F(AccessTest, AQueueThatIsGoneIsOpenToNobody) {
   EXPECT_EQ(Of("ana").On("was-there"), Role::kNone);
   EXPECT_TRUE(Of("ana").MaySee(JobOf("ana", "was-there"))) << "its own";

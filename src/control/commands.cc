@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "base/check.h"
 #include "control/controller.h"
@@ -17,6 +18,7 @@ namespace {
 
 constexpr std::size_t kNamesShown = 5;
 constexpr std::size_t kMostTokens = 100'000;
+constexpr std::size_t kMostQueues = 10'000;
 constexpr std::int64_t kMostTokensOfUser = 100;
 
 std::optional<JobNumber> AsNumber(const std::string& word) {
@@ -373,16 +375,23 @@ Result<void> Controller::MarkNode(const std::string& node, bool cordoned, bool d
 Result<void> Controller::ApplyQueues(std::vector<model::Queue> queues, const By& by) {
   // Queues of the file replace those of the same name; the others stay.
   std::vector<model::Queue> tree = state_.queues();
+  std::unordered_map<std::string, std::size_t> places;
+  for (std::size_t i = 0; i < tree.size(); ++i) places.emplace(tree[i].name, i);
   for (auto& queue : queues) {
-    const auto known =
-        std::find_if(tree.begin(), tree.end(), [&](const auto& q) { return q.name == queue.name; });
-    if (known != tree.end()) {
-      queue.created_order = known->created_order;
-      *known = std::move(queue);
+    const auto [known, fresh] = places.emplace(queue.name, tree.size());
+    if (!fresh) {
+      queue.created_order = tree[known->second].created_order;
+      tree[known->second] = std::move(queue);
     } else {
       queue.created_order = static_cast<std::int64_t>(tree.size());
       tree.push_back(std::move(queue));
     }
+  }
+  if (tree.size() > kMostQueues) {
+    return Fail(ErrorCode::kInvalid,
+                "there would be " + std::to_string(tree.size()) + " queues, and at most " +
+                    std::to_string(kMostQueues) + " may be there",
+                "delete some that nobody uses, or divide less finely");
   }
   return PutTree(std::move(tree), by);
 }

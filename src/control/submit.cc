@@ -218,7 +218,7 @@ Result<const state::RequestRecord*> Controller::Repeated(const std::string& user
                                                          const std::string& key,
                                                          const std::string& digest) const {
   const auto* known = key.empty() ? nullptr : state_.requests().Find(user, key);
-  if (known == nullptr || known->said.digest == digest) return known;
+  if (known == nullptr || known->IsOf(digest)) return known;
   Error error{ErrorCode::kConflict, "this Idempotency-Key was used for another request",
               "take a new key for a new request"};
   error.path = "Idempotency-Key";

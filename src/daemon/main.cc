@@ -303,6 +303,13 @@ sigset_t TakeSignals() {
   return wanted;
 }
 
+// What the server asks before it is anybody's request.
+void LetApiSay(muster::api::Api& api, muster::net::ServerOptions& listen) {
+  listen.refusal = muster::api::Api::Refusal;
+  listen.on_refused = [&api](int status) { api.Refused(status); };
+  listen.body_limit = [&api](const auto& head) { return api.BodyLimit(head); };
+}
+
 int Serve(const Options& options) {
   const sigset_t wanted = TakeSignals();
   const char* told = std::getenv("NOTIFY_SOCKET");
@@ -346,8 +353,7 @@ int Serve(const Options& options) {
   // Who is not root runs every worker as itself, so nobody else may ask for one.
   listen.unix_mode = ::geteuid() == 0 ? 0666 : 0600;
   if (auto reads = ReadListen(options, listen); !reads) return Refuse(reads.error());
-  listen.refusal = muster::api::Api::Refusal;
-  listen.body_limit = [&api](const auto& head) { return api.BodyLimit(head); };
+  LetApiSay(api, listen);
   // Requests that come before the API knows its server wait for it.
   auto server = muster::net::HttpServer::Start(listen, [&api](auto request, auto exchange) {
     api.Handle(std::move(request), std::move(exchange));
@@ -368,6 +374,7 @@ int Serve(const Options& options) {
   WaitForEnd(wanted, **server, listen.tls.has_value(), service, manager);
   manager.Tell("STOPPING=1");
   Say("stopping; jobs that run go on");
+  (*server)->Retire();
   service.Stop();  // its work may still use the server
   api.Close();
   server->reset();

@@ -34,12 +34,8 @@ int StatusFor(error_code error) {
   return 400;
 }
 
-Response RefusalOf(const ServerOptions& options, int status, const std::string& why,
-                   std::vector<Header> headers) {
-  Response response{.status = status, .content_type = "text/plain", .body = why + "\n"};
-  if (options.refusal) response = options.refusal(status, why);
-  response.headers = std::move(headers);
-  return response;
+void TellRefused(const ServerOptions& options, int status) {
+  if (options.on_refused) options.on_refused(status);
 }
 
 }  // namespace
@@ -241,7 +237,7 @@ bool Connection::TooFast() {
     Refuse(429, why, headers);
     return true;
   }
-  arriving_->refusal = RefusalOf(options, 429, why, headers);
+  arriving_->refusal = MakeRefusal(*hall_.manners, 429, why, headers);
   return false;
 }
 
@@ -268,7 +264,8 @@ void Connection::DropBody() {
 void Connection::Dispatch() {
   auto message = arriving_->parser.release();
   Request request = std::move(arriving_->request);
-  const auto refusal = std::move(arriving_->refusal);
+  auto refusal = std::move(arriving_->refusal);
+  if (hall_.manners->leaving) refusal = Goodbye(*hall_.manners);
   arriving_.reset();
   request.body = std::move(message.body());
   const auto* const key = WebSocketKey(request);
@@ -277,9 +274,11 @@ void Connection::Dispatch() {
                                        .chunked = message.version() >= 11,
                                        .head = message.method() == http::verb::head,
                                        .key = key != nullptr && message.version() >= 11 ? *key : "",
-                                       .message_bytes = hall_.options.max_message_bytes});
+                                       .message_bytes = hall_.options.max_message_bytes},
+                               hall_.manners);
   if (ended_) outbox_->MarkGone();
   if (refusal) {
+    TellRefused(hall_.options, refusal->status);
     outbox_->Reply(*refusal);
     return Flush();
   }
@@ -290,7 +289,8 @@ void Connection::Refuse(int status, std::string_view why, std::vector<Header> he
   arriving_.reset();
   DropBody();
   last_ = true;
-  output_ += Frame(RefusalOf(hall_.options, status, std::string(why), std::move(headers)),
+  TellRefused(hall_.options, status);
+  output_ += Frame(MakeRefusal(*hall_.manners, status, std::string(why), std::move(headers)),
                    {.keep_alive = false});
   Flush();
 }
@@ -324,6 +324,11 @@ bool Connection::FillOutput() {
 
 // Never calls the handler: it may itself have been called from within an Exchange.
 void Connection::Flush() {
+  Send();
+  CountUnsent();
+}
+
+void Connection::Send() {
   std::size_t budget = kFlushBytes;
   while (!closed_ && FillOutput()) {
     if (budget == 0) return AwaitOutput();
@@ -346,7 +351,7 @@ void Connection::AfterAnswer(Outbox::End end) {
   outbox_.reset();
   DropBody();
   since_ms_ = hall_.NowMs();
-  if (end == Outbox::End::kClose) {
+  if (end == Outbox::End::kClose || hall_.manners->leaving) {
     last_ = true;
     return;
   }
@@ -355,15 +360,6 @@ void Connection::AfterAnswer(Outbox::End end) {
   asio::post(hall_.context, [self = shared_from_this()] {
     if (!self->closed_ && !self->outbox_) self->Process({});
   });
-}
-
-// Closing with input unread would reset the connection, and the peer might lose our last answer.
-void Connection::ShutDown() {
-  if (ended_) return Close();
-  draining_ = true;
-  since_ms_ = hall_.NowMs();
-  wire_.EndWriting();
-  AwaitInput();
 }
 
 std::int64_t Connection::PatienceMs() const {
@@ -382,22 +378,6 @@ void Connection::Tick(std::int64_t now_ms) {
   if (handler_works || now_ms - since_ms_ <= PatienceMs()) return;
   if (arriving_ && !last_) return Refuse(408, "the request did not arrive in time");
   Close();
-}
-
-void Connection::Close() {
-  if (std::exchange(closed_, true)) return;
-  if (outbox_) {
-    outbox_->MarkGone();
-    ws_ = outbox_->TakeSession();  // if it was to become one in this moment
-    outbox_.reset();
-  }
-  TellClosed();
-  DropBody();
-  if (!caller_.key.empty()) hall_.peers.Leave(caller_.key);
-  error_code ignored;
-  socket_.close(ignored);
-  hall_.connections.erase(id_);  // callers hold a reference of their own
-  hall_.open = hall_.connections.size();
 }
 
 }  // namespace muster::net

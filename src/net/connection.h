@@ -36,11 +36,15 @@ struct Hall {
   boost::asio::io_context context{1};
   ServerOptions options;
   Handler handler;
+  std::shared_ptr<Manners> manners = std::make_shared<Manners>();
   std::shared_ptr<Waker> waker;
   SystemClock clock;
   std::string scratch = std::string(std::size_t{64} << 10, '\0');
   Peers peers;
-  std::size_t large_bytes = 0;  // of bodies, beyond what each may have without asking
+  std::size_t large_bytes = 0;   // of bodies, beyond what each may have without asking
+  std::size_t unsent_bytes = 0;  // of all answers
+  bool cutting = false;          // of those that are too much
+  bool ending = false;           // the last connection that closes is the end
   std::uint64_t last_id = 0;
   std::unordered_map<std::uint64_t, std::shared_ptr<Connection>> connections;
   std::atomic<std::size_t> open = 0;  // how many they are, for other threads
@@ -67,7 +71,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Refuse(int status, std::string_view why, std::vector<Header> headers = {});
   void Wake();  // there is something to send, or to read again
   void Tick(std::int64_t now_ms);
+  void Leave();  // the server ends
   void Close();
+  std::size_t unsent() const { return unsent_; }
+  const std::string& peer_key() const { return caller_.key; }
 
  private:
   enum class Stage { kGreeting, kHandshake, kTalking };
@@ -92,7 +99,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void TellClosed();
   void AwaitOutput();
   void Flush();
+  void Send();
   bool FillOutput();
+  void CountUnsent();
+  bool HasInput();
   void AfterAnswer(Outbox::End end);
   void ShutDown();
   std::int64_t PatienceMs() const;
@@ -111,8 +121,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string output_;
   std::size_t written_ = 0;  // of output_
   std::size_t drained_ = 0;
-  std::size_t held_ = 0;   // of hall_.large_bytes
-  std::int64_t since_ms_;  // the last step forward
+  std::size_t held_ = 0;    // of hall_.large_bytes
+  std::size_t unsent_ = 0;  // of hall_.unsent_bytes
+  std::int64_t since_ms_;   // the last step forward
   bool awaits_input_ = false;
   bool awaits_output_ = false;
   bool reads_when_writable_ = false;

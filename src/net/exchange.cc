@@ -116,6 +116,18 @@ std::string Frame(const Response& response, const Framing& framing) {
   return out;
 }
 
+Response MakeRefusal(const Manners& manners, int status, const std::string& why,
+                     std::vector<Header> headers) {
+  Response response{.status = status, .content_type = "text/plain", .body = why + "\n"};
+  if (manners.refusal) response = manners.refusal(status, why);
+  response.headers = std::move(headers);
+  return response;
+}
+
+Response Goodbye(const Manners& manners) {
+  return MakeRefusal(manners, 503, "the server is stopping", {{"Retry-After", "1"}});
+}
+
 bool Outbox::Wake() { return !std::exchange(wake_pending_, true); }
 
 bool Outbox::Reply(const Response& response) {
@@ -188,7 +200,14 @@ std::unique_ptr<WsSession> Outbox::TakeSession() {
   return std::move(session_);
 }
 
+void Outbox::Leave() {
+  if (endless_) Finish();
+  Reply(Goodbye(*manners_));
+}
+
 bool Outbox::Abandon() {
+  const bool leaving = manners_->leaving;
+  if (leaving && endless_ && Finish()) return true;
   {
     const std::lock_guard lock(mutex_);
     if (state_ == State::kDone) return false;
@@ -199,7 +218,7 @@ bool Outbox::Abandon() {
       return Wake();
     }
   }
-  return Reply({.status = 500, .content_type = "text/plain", .body = "no answer\n"});
+  return Reply(leaving ? Goodbye(*manners_) : MakeRefusal(*manners_, 500, "no answer"));
 }
 
 Outbox::End Outbox::Take(std::string& into) {

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -21,6 +22,17 @@
 #include "net/ws_session.h"
 
 namespace muster::net {
+
+// What the server says by itself. Shared with exchanges, which may outlive it.
+struct Manners {
+  std::function<Response(int status, const std::string& why)> refusal{};
+  std::atomic<bool> leaving{false};
+};
+
+Response MakeRefusal(const Manners& manners, int status, const std::string& why,
+                     std::vector<Header> headers = {});
+// To whatever is asked, or not answered yet, when the server ends.
+Response Goodbye(const Manners& manners);
 
 // How an answer must be written, as its request asked for it.
 struct Framing {
@@ -39,7 +51,9 @@ class Outbox {
   // What follows the last byte: the next request, an orderly close, a cut, or frames.
   enum class End { kOpen, kKeep, kClose, kAborted, kUpgraded };
 
-  explicit Outbox(Framing framing) : framing_(std::move(framing)) {}
+  explicit Outbox(Framing framing,
+                  std::shared_ptr<const Manners> manners = std::make_shared<Manners>())
+      : framing_(std::move(framing)), manners_(std::move(manners)) {}
   const Framing& framing() const { return framing_; }
 
   // For those who answer. They return whether the connection has to be woken.
@@ -50,6 +64,7 @@ class Outbox {
     bool taken = false;
     bool wake = false;
   };
+  void SetEndless() { endless_ = true; }
   Added Write(std::string_view chunk);
   bool Finish();
   struct Upgraded {
@@ -63,6 +78,7 @@ class Outbox {
   End Take(std::string& into);  // `into` is empty before; what ends is behind the bytes taken
   void Sent(std::size_t bytes);
   void MarkGone() { gone_ = true; }
+  void Leave();  // the server ends: answers what waits, ends what is endless
   // After the upgrade; null when there was none. After MarkGone() there will be none.
   std::unique_ptr<WsSession> TakeSession();
 
@@ -76,6 +92,8 @@ class Outbox {
   bool Wake();  // with the lock held
 
   const Framing framing_;
+  const std::shared_ptr<const Manners> manners_;
+  std::atomic<bool> endless_{false};
   std::atomic<std::size_t> queued_{0};  // framed bytes that the kernel has not taken yet
   std::atomic<bool> gone_{false};
   std::mutex mutex_;  // guards the rest
@@ -102,6 +120,7 @@ class WireExchange final : public Exchange {
 
   void Reply(Response response) override;
   void BeginStream(int status, std::string content_type, std::vector<Header> headers) override;
+  void SetEndless() override { outbox_->SetEndless(); }
   bool Write(std::string chunk) override;
   std::size_t Queued() const override { return outbox_->queued(); }
   void Finish() override;

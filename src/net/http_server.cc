@@ -106,6 +106,7 @@ struct HttpServer::Impl {
   std::vector<std::shared_ptr<Connection>> Present() const;
   void Tick();
   void Run();
+  void Retire();
   void Stop();
 
   Hall hall;
@@ -136,6 +137,7 @@ void HttpServer::Impl::Accept(Listener& listener) {
 }
 
 void HttpServer::Impl::AcceptSome(Listener& listener) {
+  if (!listener.socket.is_open()) return;  // it has retired
   // accept4, not Asio's accept: that one would hand connections on to the workers we start.
   for (int i = 0; i < kAcceptBurst; ++i) {
     Fd socket(
@@ -248,9 +250,26 @@ void HttpServer::Impl::Run() {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+void HttpServer::Impl::Retire() {
+  hall.manners->leaving = true;
+  for (auto& listener : listeners) {
+    AcceptSome(*listener);  // who is at the door is told
+    error_code ignored;
+    listener->socket.close(ignored);
+  }
+}
+
 void HttpServer::Impl::Stop() {
-  for (const auto& connection : Present()) connection->Close();
-  hall.context.stop();
+  Retire();
+  hall.ending = true;
+  for (const auto& connection : Present()) connection->Leave();
+  if (hall.connections.empty()) return hall.context.stop();
+  auto last = std::make_shared<asio::steady_timer>(
+      hall.context, std::chrono::milliseconds(hall.options.farewell_ms));
+  last->async_wait([this, last](error_code) {
+    for (const auto& connection : Present()) connection->Close();
+    hall.context.stop();
+  });
 }
 
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -263,6 +282,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(ServerOptions options, Han
   Impl& impl = *out->impl_;
   impl.hall.options = std::move(options);
   impl.hall.handler = std::move(handler);
+  impl.hall.manners->refusal = impl.hall.options.refusal;
   impl.hall.waker = impl.door;
   if (auto loaded = impl.LoadTls(); !loaded) return tl::unexpected(loaded.error());
   if (auto opened = out->Open(); !opened) return tl::unexpected(opened.error());
@@ -310,11 +330,18 @@ Result<void> HttpServer::ReloadTls() { return impl_->LoadTls(); }
 HttpServer::~HttpServer() {
   MUSTER_CHECK(impl_->thread.get_id() != std::this_thread::get_id(),
                "the server is not destroyed by its own thread");
+  if (impl_->thread.joinable()) {
+    impl_->hall.manners->leaving = true;  // also for exchanges that others drop from now on
+    // Behind what was already posted, so that answers given before are still sent.
+    asio::post(impl_->hall.context, [this] { impl_->Stop(); });
+    impl_->thread.join();
+  }
   impl_->door->Shut();
-  if (!impl_->thread.joinable()) return;  // it never started
-  // Behind what was already posted, so that answers given before are still sent.
-  asio::post(impl_->hall.context, [this] { impl_->Stop(); });
-  impl_->thread.join();
+}
+
+void HttpServer::Retire() {
+  impl_->hall.manners->leaving = true;
+  asio::post(impl_->hall.context, [this] { impl_->Retire(); });
 }
 
 void HttpServer::Post(std::function<void()> task) {

@@ -28,8 +28,8 @@ namespace muster::net {
 inline constexpr std::size_t kMostQueuedBytes = std::size_t{8} << 20;
 
 // One request that waits for its answer. Thread-safe; may outlive its connection and its server.
-// Dropped without an answer it answers 500; dropped within a stream it cuts the connection, so
-// that the reader knows the end is missing.
+// Dropped without an answer it answers 500, or 503 while the server ends; dropped within a stream
+// it cuts the connection, so that the reader knows the end is missing.
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -38,6 +38,9 @@ class Exchange {
   void BeginStream(int status, std::string content_type) {
     BeginStream(status, std::move(content_type), {});
   }
+  // The stream has no end of its own, as events have none: a server that ends gives it one in
+  // order, where others are cut unless they come to their own in time.
+  virtual void SetEndless() = 0;
   // False: nothing of it was queued, because the peer has gone, the stream is over, or more than
   // kMostQueuedBytes would wait for a reader that does not read. In the last case it may be tried
   // again later. A chunk of any size is taken when nothing is queued.
@@ -75,8 +78,13 @@ struct ServerOptions {
   // Of all bodies that are arriving or being answered, beyond 64 KiB of each; a peer has at most
   // half.
   std::size_t max_large_bytes = std::size_t{256} << 20;
+  // Of all answers that wait for their readers. Beyond it the largest one of the peer with the most
+  // is cut, but never the only one there is.
+  std::size_t max_unsent_bytes = std::size_t{256} << 20;
   // The form of what the server itself refuses; without it plain text.
   std::function<Response(int status, const std::string& why)> refusal;
+  // Told of each request that the server refused itself, before any handler saw it.
+  std::function<void(int status)> on_refused;
   std::size_t max_message_bytes = std::size_t{1} << 20;  // of a WebSocket
   int max_connections = 4096;
   // Of one user, IPv4 address or /64 of IPv6.
@@ -92,6 +100,7 @@ struct ServerOptions {
   int idle_timeout_ms = 60'000;  // for an idle connection, and for a reader that does not read
   // Silent for so long a WebSocket's peer is asked for a sign of life, and has as long to give it.
   int ping_interval_ms = 30'000;
+  int farewell_ms = 2'000;  // for what is left to be said when the server ends
 };
 
 // Where a relay leads: a Unix stream socket, or a port of this machine when the path is empty.
@@ -106,10 +115,16 @@ struct RelayTarget {
 class HttpServer {
  public:
   static Result<std::unique_ptr<HttpServer>> Start(ServerOptions options, Handler handler);
-  // Stops accepting, closes all connections, joins. Not from the server's own thread.
+  // Retires, answers what still waits with 503, ends endless streams, says goodbye to WebSockets,
+  // and closes each connection once that is sent, or when farewell_ms are over. Not from the
+  // server's own thread.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
+
+  // From now on no connection is accepted, and what is asked on one that is open is answered with
+  // 503. Exchanges that were handed out before may still be answered. From any thread.
+  void Retire();
 
   // All of these from any thread. Post and After run the task on the server's; what is still
   // waiting when the server ends is dropped.

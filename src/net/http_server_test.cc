@@ -343,7 +343,9 @@ TEST(HttpServer, EndsWithConnectionsOpenAndExchangesKept) {
   const SocketFolder folder;
   std::vector<std::shared_ptr<Exchange>> kept;
   std::promise<void> asked;
-  auto server = StartServer(At(folder.Path()), [&](Request, auto exchange) {
+  auto options = At(folder.Path());
+  options.farewell_ms = 1;
+  auto server = StartServer(options, [&](Request, auto exchange) {
     kept.push_back(exchange);
     if (kept.size() == 2) asked.set_value();
   });
@@ -358,7 +360,7 @@ TEST(HttpServer, EndsWithConnectionsOpenAndExchangesKept) {
   server.reset();
   EXPECT_FALSE(std::filesystem::exists(folder.Path()));
   EXPECT_EQ(idle.ReadAll(), "");
-  EXPECT_TRUE(kept[0]->gone() && kept[1]->gone());
+  EXPECT_TRUE(kept[0]->over() && kept[1]->gone());
   kept[0]->Reply({});
   EXPECT_FALSE(kept[1]->Write("x"));
   kept.clear();

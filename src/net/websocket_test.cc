@@ -237,7 +237,9 @@ TEST(WebSocket, GivesUpOnPeersThatDoNotAnswerItsClose) {
 TEST(WebSocket, OutlivesItsServer) {
   const SocketFolder folder;
   WsEcho echo;
-  auto server = StartServer(At(folder.Path()), echo.Handle());
+  auto options = At(folder.Path());
+  options.farewell_ms = 1;
+  auto server = StartServer(options, echo.Handle());
   auto client = Connected({.unix_path = folder.Path()});
   const auto socket = echo.Socket();
   server.reset();

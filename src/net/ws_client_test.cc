@@ -53,12 +53,14 @@ TEST(WsClient, SaysThatTheDaemonIsGone) {
   EXPECT_EQ(WsClient::Connect({.unix_path = folder.Path()}, {}, kPatienceMs).error().code,
             ErrorCode::kUnavailable);
   WsEcho echo;
-  auto server = StartServer(At(folder.Path()), echo.Handle());
+  auto options = At(folder.Path());
+  options.farewell_ms = 1;
+  auto server = StartServer(options, echo.Handle());
   auto client = Connected({.unix_path = folder.Path()});
   server.reset();
   const auto end = Next(*client);
   EXPECT_TRUE(end.closed);
-  EXPECT_NE(end.bytes.find("closed the connection"), std::string::npos) << end.bytes;
+  EXPECT_EQ(end.code, kWsGoingAway) << end.bytes;
 }
 
 TEST(WsClient, DoesNotBelieveAServerThatDoesNotKnowTheProtocol) {

@@ -44,6 +44,10 @@ void RequestKeys::AddSubmitted(const std::string& user, const std::string& text,
   Add(std::move(record));
 }
 
+bool RequestRecord::IsOf(const std::string& digest) const {
+  return said.digest.size() != RequestKeys::kDigestSize || said.digest == digest;
+}
+
 const RequestRecord* RequestKeys::Find(const std::string& user, const std::string& key) const {
   const auto of = users_.find(user);
   if (of == users_.end()) return nullptr;

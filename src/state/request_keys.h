@@ -20,6 +20,10 @@ namespace muster::state {
 struct RequestRecord {
   model::RequestAnswered said;
   model::JobNumber job = 0;  // the first that it submitted; 0: it submitted none
+
+  // Whether a request with this digest is the same one. Earlier builds took the digest of the body
+  // alone and wrote less of it: of theirs the key alone counts.
+  bool IsOf(const std::string& digest) const;
 };
 
 class RequestKeys {
@@ -27,6 +31,7 @@ class RequestKeys {
   static constexpr std::size_t kOfUser = 1'000;
   static constexpr std::size_t kBytesOfUser = std::size_t{1} << 20;
   static constexpr std::size_t kInAll = 50'000;
+  static constexpr std::size_t kDigestSize = 32;
 
   void Add(RequestRecord record);
   // As JobSubmitted carries it: "key#0#digest". Other numbers are further jobs of one request.

@@ -83,5 +83,16 @@ TEST(RequestKeys, SurviveASnapshot) {
   EXPECT_EQ(again->requests().List()[1].said.key, "k2");
 }
 
+TEST(RequestKeys, OfBuildsWithAnotherDigestTheKeyAloneCounts) {
+  RequestKeys keys;
+  const std::string digest(RequestKeys::kDigestSize, 'd'), other(RequestKeys::kDigestSize, 'e');
+  keys.AddSubmitted("ana", "new#0#" + digest, 7);
+  keys.AddSubmitted("ana", "old#0#0123456789abcdef", 8);
+  EXPECT_TRUE(keys.Find("ana", "new")->IsOf(digest));
+  EXPECT_FALSE(keys.Find("ana", "new")->IsOf(other));
+  EXPECT_TRUE(keys.Find("ana", "old")->IsOf(digest));
+  EXPECT_TRUE(keys.Find("ana", "old")->IsOf(other));
+}
+
 }  // namespace
 }  // namespace muster::state

@@ -109,6 +109,18 @@ class Keys(Changes):
         self.assertEqual(self.post("jobs", batch, key="j")[0], 409, "held was part of it")
         self.assertEqual(len(self.audits("cordonNode")), 1)
 
+    def test_a_weaker_token_is_not_given_the_answer_of_a_stronger_one(self):
+        one = self.daemon.submit({**job("sleep 600", name="one"), **QUIET})
+        weak = {"Authorization": "Bearer " + self.post("tokens", {"name": "weak", "role": "user"})[1]["secret"]}
+        for path, body in ((f"jobs/{one}:priority?value=500", None), ("queues", {"queues": [{"name": "fresh"}]}),
+                           ("tokens", {"name": "for-ever", "expires": "never"})):
+            status, first = self.post(path, body, key=path)
+            self.assertLess(status, 300, first)
+            status, said = self.post(path, body, key=path, **weak)
+            self.assertEqual((status, said["code"]), (403, "denied"), said)
+        self.assertEqual(self.post(f"jobs/{one}:priority?value=60", key="mine")[0], 200)
+        self.assertEqual(self.post(f"jobs/{one}:priority?value=60", key="mine", **weak)[0], 200)
+
     def test_nobody_is_told_of_anothers_key(self):
         self.daemon.call("POST", f"nodes/{self.node}:cordon", headers={"Idempotency-Key": "my-own-key"})
         self.assertNotIn("my-own-key", json.dumps(self.daemon.call("GET", "events?limit=1000")))
@@ -274,6 +286,30 @@ class Trail(Changes):
             seen.add(row["operation"])
         wanted = {name for name, (method, _, _) in self.operations.items() if method != "GET"} - {"planJob", "requeueJob", "checkpointJob"}
         self.assertEqual(wanted - seen, set())
+
+
+class Bounds(Changes):
+    def test_there_are_only_so_many_queues(self):
+        many = {"queues": [{"name": "many"}] + [{"name": f"many/{i}"} for i in range(10_000)]}
+        status, said = self.post("queues", many)
+        self.assertEqual((status, said["code"]), (422, "invalid"), said)
+        self.assertIn("at most 10000", said["title"])
+
+    def test_a_page_of_the_trail_has_a_bound_in_bytes(self):
+        for i in range(45):
+            self.daemon.submit({**job("true", name=f"long-{i}"), **QUIET, "command": ["/bin/true", "x" * 100_000]})
+        pages, cursor = [], ""
+        while not pages or cursor:
+            answer, data = self.raw("GET", "audit?operation=submitJobs&limit=1000" + (f"&cursor={cursor}" if cursor else ""))
+            self.assertEqual(answer.status, 200)
+            self.assertLess(len(data), 5_000_000)
+            page = json.loads(data)
+            pages.append([row["id"] for row in page["audit"]])
+            cursor = page.get("next")
+        ids = sum(pages, [])
+        self.assertEqual(len(ids), 45)
+        self.assertEqual(ids, sorted(set(ids), reverse=True))
+        self.assertGreater(len(pages), 1)
 
 
 class Stopping(Changes):

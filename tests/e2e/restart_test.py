@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+"""restart_test.py BUILD [TEST...]: a daemon that stops in order, and commands that go on when it comes back."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.dont_write_bytecode = True
+import e2e_test
+import enter_test
+from e2e_test import Case, job
+
+
+class Restart(Case):
+    def end(self):
+        """As `systemctl stop` does it; jobs go on."""
+        self.daemon.process.send_signal(signal.SIGTERM)
+        self.daemon.process.wait(timeout=60)
+
+    def muster(self, *words, **more):
+        env = dict(os.environ, MUSTER_DAEMON=str(self.daemon.socket), **more)
+        return subprocess.Popen([self.daemon.bin / "muster", *words], env=env, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def heard(self, process, text):
+        """What it says on standard error, until it says this."""
+        said = ""
+        while text not in said:
+            line = process.stderr.readline()
+            self.assertTrue(line, f"{text} never came, but {said}")
+            said += line
+        return said
+
+    def metric(self, name):
+        link = self.daemon.connect()
+        link.request("GET", "/metrics")
+        lines = link.getresponse().read().decode().splitlines()
+        link.close()
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name + " "))
+
+    def waiting(self, *words, **more):
+        """`muster wait`, once it was answered: one that never was does not try again."""
+        asked = 'muster_requests_total{operation="getJob"}'
+        before = self.metric(asked)
+        process = self.muster("wait", *words, **more)
+        self.until(lambda: self.metric(asked) > before + 1)
+        return process
+
+    def stopped(self, *verbs):
+        """Ends the daemon under these, waits until each has noticed, and starts it again."""
+        self.end()
+        for verb in verbs:
+            self.heard(verb, "musterd does not answer; trying again for 60 s\n")
+        self.daemon.start()
+
+
+class Stop(Restart):
+    def ask(self, path, **headers):
+        link = self.daemon.connect()
+        link.request("GET", "/api/v1/" + path, headers=headers)
+        return link
+
+    def test_streams_end_with_their_last_chunk(self):
+        one = self.daemon.submit(job("echo begun; sleep 600"))
+        self.until(lambda: self.out(one) == "begun\n")
+        links = [self.ask("events", Accept="text/event-stream"), self.ask(f"jobs/{one}/logs?follow=1"),
+                 self.ask(f"jobs/{one}/logs?follow=1", Accept="text/event-stream"), self.ask("events?watch=1&since=0")]
+        answers = [link.getresponse() for link in links]
+        for answer in answers:
+            self.assertEqual((answer.status, answer.getheader("Transfer-Encoding")), (200, "chunked"))
+        got = [b""] * len(answers)
+
+        def read(index):  # read() raises IncompleteRead when the last chunk is missing
+            got[index] = answers[index].read()
+        readers = [threading.Thread(target=read, args=[i]) for i in range(len(answers))]
+        for reader in readers:
+            reader.start()
+        self.end()
+        for reader in readers:
+            reader.join()
+        self.assertTrue(all(got), got)
+        self.assertEqual(got[1], b"begun\n")
+        self.assertNotIn(b"event: end", got[2])
+        self.daemon.start()
+
+    def test_what_is_asked_while_it_stops_is_told_to_come_again(self):
+        half, whole = self.daemon.connect(), [self.daemon.connect() for _ in range(20)]
+        half.connect()
+        half.sock.sendall(b"POST /api/v1/plan HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+        for link in whole:
+            link.request("GET", "/api/v1/jobs")
+        self.end()
+        answer = half.response_class(half.sock, method="POST")
+        answer.begin()
+        problem = json.loads(answer.read())
+        self.assertEqual((answer.status, answer.getheader("Content-Type"), problem["code"], problem["title"]),
+                         (503, "application/problem+json", "unavailable", "the server is stopping"))
+        self.assertTrue(problem["hint"])
+        self.assertEqual(answer.getheader("Retry-After"), "1")
+        for link in whole:
+            answer = link.getresponse()
+            text = json.loads(answer.read())
+            self.assertIn(answer.status, (200, 503), text)
+            self.assertEqual("jobs" in text, answer.status == 200)
+        self.daemon.start()
+
+
+class GoOn(Restart):
+    def test_a_followed_log_has_every_byte_once(self):
+        mark = self.path("go")
+        one = self.daemon.submit(job(f"for i in 1 2 3; do echo before $i; done; printf half; until [ -e {mark} ]; do "
+                                     "sleep 0.05; done; echo way; for i in 1 2 3; do echo after $i; done"))
+        self.until(lambda: self.out(one).endswith("half"))
+        follow, tail = self.muster("logs", "-f", one), self.muster("logs", "-f", one, "--tail", "2")
+        wanted = "".join(f"before {i}\n" for i in (1, 2, 3)) + "half"
+        self.assertEqual(follow.stdout.read(len(wanted)), wanted)
+        self.assertEqual(tail.stdout.read(len("before 3\nhalf")), "before 3\nhalf")
+        self.stopped(follow, tail)
+        mark.touch()
+        rest = "way\n" + "".join(f"after {i}\n" for i in (1, 2, 3))
+        for process in (follow, tail):
+            self.assertEqual(process.communicate(timeout=60), (rest, ""))
+            self.assertEqual(process.returncode, 0)
+
+    def test_run_and_wait_end_with_the_fate_of_the_job(self):
+        mark = self.path("go")
+        run = self.muster("run", "--name", "one", "--", "/bin/sh", "-c",
+                          f"echo out; echo err >&2; until [ -e {mark} ]; do sleep 0.05; done; echo out2; echo err2 >&2; exit 3")
+        self.assertEqual(run.stdout.readline(), "out\n")
+        self.heard(run, "err\n")
+        wait = self.waiting("one")
+        self.stopped(run, wait)
+        mark.touch()
+        out, err = run.communicate(timeout=60)
+        self.assertEqual((out, run.returncode), ("out2\n", 100), err)
+        self.assertIn("err2\n", err)
+        self.assertNotIn("err\n", err.replace("err2\n", ""))
+        self.assertEqual((wait.communicate(timeout=60)[0], wait.returncode), ("", 100))
+
+    def test_events_and_watched_lists_go_on_without_a_gap(self):
+        self.daemon.submit(job("true", name="first"))
+        self.daemon.wait("first")
+        events, watch = self.muster("events", "-f", "-o", "json"), self.muster("ps", "--watch", "-o", "jsonl", "-a")
+        revisions = [json.loads(events.stdout.readline())["revision"]]
+        self.assertEqual(json.loads(watch.stdout.readline())["name"], "first")
+        self.stopped(events, watch)
+        self.daemon.submit(job("true", name="second"))
+        self.daemon.wait("second")
+        while True:
+            event = json.loads(events.stdout.readline())
+            revisions.append(event["revision"])
+            if event["kind"] == "job-ended" and event["facts"]["job"] in (2, "2"):
+                break
+        self.assertEqual(revisions, sorted(set(revisions)))
+        while json.loads(watch.stdout.readline())["name"] != "second":
+            pass
+        for process in (events, watch):
+            process.terminate()
+            process.communicate()
+
+    def test_it_gives_up_with_status_6_and_begins_with_it(self):
+        one = self.daemon.submit(job("sleep 600"))
+        self.daemon.wait(one, ("running",))
+        wait = self.waiting(one, MUSTER_RECONNECT="1")
+        self.end()
+        self.assertEqual(wait.wait(timeout=60), 6)
+        self.assertIn("trying again for 1 s\n", wait.stderr.read())
+        late = self.muster("wait", one)
+        self.assertEqual(late.wait(timeout=60), 6)
+        self.assertNotIn("trying again", late.stderr.read())
+        self.daemon.start()
+
+    def test_what_the_server_refuses_itself_is_counted(self):
+        name = 'muster_http_answers_total{operation="none",class="4xx"}'
+        before = self.metric(name)
+        link = self.daemon.connect()
+        link.request("GET", "/api/v1/version", headers={"X-Long": "x" * 100_000})
+        self.assertEqual(link.getresponse().status, 431)
+        link.close()
+        self.assertEqual(self.metric(name), before + 1)
+
+
+class Terminals(Restart):
+    def test_a_terminal_is_attached_again_and_exec_says_what_is_true(self):
+        self.daemon.submit(dict(job("", name="box", terminal=True), command=["/bin/sh", "-i"]))
+        self.daemon.wait("box", ("running",))
+        ours = enter_test.Ours(self.daemon, "attach", "box")
+        ours.until(b"attached")
+        os.write(ours.ours, b"echo one=$((40+1))\n")
+        ours.until(b"one=41")
+        beside = self.muster("exec", "box", "--", "/bin/sh", "-c", "echo up; sleep 600")
+        self.assertEqual(beside.stdout.readline(), "up\n")
+        self.end()
+        ours.until(b"does not answer; trying again")
+        out, err = beside.communicate(timeout=60)
+        self.assertEqual(beside.returncode, 6)
+        self.assertIn("musterd went away: the program was told to end", err)
+        self.daemon.start()
+        ours.until(b"attached again")
+        os.write(ours.ours, b"echo two=$((40+2))\n")
+        ours.until(b"two=42")
+        os.write(ours.ours, b"\x1d")
+        self.assertEqual(ours.end(), 0)
+        self.assertEqual(self.phase("box"), "running")
+
+
+if __name__ == "__main__":
+    e2e_test.BUILD = str(pathlib.Path(sys.argv.pop(1)).resolve())
+    unittest.main(verbosity=2, warnings="ignore")
