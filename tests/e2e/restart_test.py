@@ -51,9 +51,9 @@ class Restart(Case):
         self.until(lambda: self.metric(asked) > before + 1)
         return process
 
-    def stopped(self, *verbs):
+    def stopped(self, *verbs, end=None):
         """Ends the daemon under these, waits until each has noticed, and starts it again."""
-        self.end()
+        (end or self.end)()
         for verb in verbs:
             self.heard(verb, "musterd does not answer; trying again for 60 s\n")
         self.daemon.start()
@@ -121,6 +121,8 @@ class GoOn(Restart):
         self.assertEqual(follow.stdout.read(len(wanted)), wanted)
         self.assertEqual(tail.stdout.read(len("before 3\nhalf")), "before 3\nhalf")
         self.stopped(follow, tail)
+        self.until(lambda: self.metric("muster_http_streams") == 2)
+        self.stopped(follow, tail, end=self.daemon.kill)
         mark.touch()
         rest = "way\n" + "".join(f"after {i}\n" for i in (1, 2, 3))
         for process in (follow, tail):
@@ -134,7 +136,7 @@ class GoOn(Restart):
         self.assertEqual(run.stdout.readline(), "out\n")
         self.heard(run, "err\n")
         wait = self.waiting("one")
-        self.stopped(run, wait)
+        self.stopped(run, wait, end=self.daemon.kill)
         mark.touch()
         out, err = run.communicate(timeout=60)
         self.assertEqual((out, run.returncode), ("out2\n", 100), err)
