@@ -210,6 +210,21 @@ class Terminals(Restart):
         self.assertEqual(ours.end(), 0)
         self.assertEqual(self.phase("box"), "running")
 
+    def test_a_run_at_a_terminal_is_joined_again_and_ends_as_the_job_does(self):
+        ours = enter_test.Ours(self.daemon, "run", "--kind", "build", "--name", "desk", "--", "/bin/sh", "-i")
+        ours.until(b"attached to job")
+        os.write(ours.ours, b"echo one=$((40+1))\n")
+        ours.until(b"one=41")
+        for end in (self.end, self.daemon.kill):
+            ours.seen = b""
+            end()
+            ours.until(b"does not answer; trying again")
+            self.daemon.start()
+            ours.until(b"one=41")  # what it printed is shown again
+        os.write(ours.ours, b"echo two=$((40+2)); exit 3\n")
+        self.assertEqual(ours.end(), 100)
+        self.assertIn(b"two=42", ours.seen)
+
 
 if __name__ == "__main__":
     e2e_test.BUILD = str(pathlib.Path(sys.argv.pop(1)).resolve())
