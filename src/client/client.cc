@@ -194,12 +194,16 @@ Result<std::string> Client::Delete(const std::string& path, const Query& query) 
 
 Result<std::unique_ptr<net::WsClient>> Client::Open(const std::string& path, const Query& query) {
   if (!impl_->http) return tl::unexpected(impl_->no_address);
-  auto answer =
-      net::WsClient::Connect(impl_->endpoint, impl_->Make("GET", path, query), impl_->timeout_ms);
-  if (!answer) return tl::unexpected(answer.error());
-  if (answer->socket == nullptr) return tl::unexpected(ErrorOf(answer->refusal));
-  impl_->Answered();
-  return std::move(answer->socket);
+  for (;;) {
+    auto answer =
+        net::WsClient::Connect(impl_->endpoint, impl_->Make("GET", path, query), impl_->timeout_ms);
+    if (answer && answer->socket != nullptr) {
+      impl_->Answered();
+      return std::move(answer->socket);
+    }
+    auto error = answer ? ErrorOf(answer->refusal) : answer.error();
+    if (!impl_->Again(error)) return tl::unexpected(std::move(error));
+  }
 }
 
 Result<void> Client::Stream(const std::string& path, const Query& query,

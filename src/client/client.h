@@ -64,7 +64,7 @@ class Client {
   Result<std::string> Post(const std::string& path, const Query& query, const std::string& body,
                            const std::string& idempotency_key = {});
   Result<std::string> Delete(const std::string& path, const Query& query = {});
-  // A WebSocket; for Tunnel.
+  // A WebSocket; for Tunnel. Persists too: whoever wants that attaches, and starts nothing.
   Result<std::unique_ptr<net::WsClient>> Open(const std::string& path, const Query& query);
   Result<void> Stream(const std::string& path, const Query& query,
                       const std::function<bool(std::string_view)>& on_bytes);

@@ -51,9 +51,9 @@ class Restart(Case):
         self.until(lambda: self.metric(asked) > before + 1)
         return process
 
-    def stopped(self, *verbs):
+    def stopped(self, *verbs, end=None):
         """Ends the daemon under these, waits until each has noticed, and starts it again."""
-        self.end()
+        (end or self.end)()
         for verb in verbs:
             self.heard(verb, "musterd does not answer; trying again for 60 s\n")
         self.daemon.start()
@@ -121,6 +121,8 @@ class GoOn(Restart):
         self.assertEqual(follow.stdout.read(len(wanted)), wanted)
         self.assertEqual(tail.stdout.read(len("before 3\nhalf")), "before 3\nhalf")
         self.stopped(follow, tail)
+        self.until(lambda: self.metric("muster_http_streams") == 2)
+        self.stopped(follow, tail, end=self.daemon.kill)
         mark.touch()
         rest = "way\n" + "".join(f"after {i}\n" for i in (1, 2, 3))
         for process in (follow, tail):
@@ -134,7 +136,7 @@ class GoOn(Restart):
         self.assertEqual(run.stdout.readline(), "out\n")
         self.heard(run, "err\n")
         wait = self.waiting("one")
-        self.stopped(run, wait)
+        self.stopped(run, wait, end=self.daemon.kill)
         mark.touch()
         out, err = run.communicate(timeout=60)
         self.assertEqual((out, run.returncode), ("out2\n", 100), err)
@@ -207,6 +209,21 @@ class Terminals(Restart):
         os.write(ours.ours, b"\x1d")
         self.assertEqual(ours.end(), 0)
         self.assertEqual(self.phase("box"), "running")
+
+    def test_a_run_at_a_terminal_is_joined_again_and_ends_as_the_job_does(self):
+        ours = enter_test.Ours(self.daemon, "run", "--kind", "build", "--name", "desk", "--", "/bin/sh", "-i")
+        ours.until(b"attached to job")
+        os.write(ours.ours, b"echo one=$((40+1))\n")
+        ours.until(b"one=41")
+        for end in (self.end, self.daemon.kill):
+            ours.seen = b""
+            end()
+            ours.until(b"does not answer; trying again")
+            self.daemon.start()
+            ours.until(b"one=41")  # what it printed is shown again
+        os.write(ours.ours, b"echo two=$((40+2)); exit 3\n")
+        self.assertEqual(ours.end(), 100)
+        self.assertIn(b"two=42", ours.seen)
 
 
 if __name__ == "__main__":
