@@ -31,7 +31,7 @@ https://HOST:7400/api/v1/...`.
 with that number goes on behind it, so to list and then to watch has no gap.
 
 **Watch.** `GET /events?watch=1` is a stream of server-sent events: `id` is the revision, `event` the kind, `data` the event
-as JSON. A reader that was cut off goes on with the header `Last-Event-ID`. Revisions that are no longer kept are answered
+as JSON on one line. It takes `filter`, `kinds` and `since`. A reader that was cut off goes on with the header `Last-Event-ID`. Revisions that are no longer kept are answered
 with 410: list again, then watch.
 
 **Pages.** A list that is longer than `limit` answers with `next`; give it as `cursor`. No object that is there all the time
@@ -39,7 +39,8 @@ is skipped or repeated. `fields=id,status.phase` leaves out the rest.
 
 **Filter and sort.** `filter=phase=running,gpus>=4,labels.team=vision`: conditions with commas between, all of which must hold,
 with `=`, `!=`, `>=`, `<=`, `>`, `<` and `~` (contains). `sort=-priority`: a minus sign for the largest first. Of keys inside
-`status` and `spec` the last word is enough. Lists of what happened (events, decisions, checkpoints, the audit) stand by their
+`status` and `spec` the last word is enough; of a list inside an object one item must meet the condition (`jobs.user=ana` of
+GPUs). What a list does not know is refused with what it does. Lists of what happened (events, decisions, checkpoints, the audit) stand by their
 number and take no other `sort`; with a `filter` a page of them looks at so many records and no more, so it may be empty and
 have a `next`.
 
@@ -51,6 +52,7 @@ request with that key is answered with 409. A token's secret is not kept, so a r
 token that was made.
 
 **`ETag` and `If-Match`.** An edit of one thing, with the ETag that was read, is refused with 412 when somebody else was quicker.
+Its answer has the new ETag.
 
 **Errors** are problem documents (`application/problem+json`):
 
@@ -74,7 +76,10 @@ token that was made.
 | 413 | the body is longer than the call takes |
 | 422 | the body is wrong; every mistake is named |
 | 429 | too many requests; `Retry-After` says when to come back |
-| 503 | the store cannot be written; nothing was changed |
+| 503 | the store cannot be written, or there is too much to do; nothing was changed |
+
+Each call lists those that it can answer with. Beside them any request can be refused by the server itself: 405, 408 (it came
+too slowly), 413, 431 (its head is too long), and 500 is a fault of ours.
 
 ## Calls
 
@@ -174,22 +179,6 @@ def example(method, path, operation, parameters):
     return " ".join(words) + f" '{url}'"
 
 
-def errors(method, parameters, operation):
-    """Those that this call can have beside the ones of every call."""
-    found = []
-    if any(one["in"] == "path" for one in parameters):
-        found.append("404")
-    if operation.get("requestBody"):
-        found += ["413", "422"]
-    if method != "get":
-        found.append("409")
-    if any(one["name"] == "If-Match" for one in parameters):
-        found.append("412")
-    if "410" in one_line(operation.get("description")):
-        found.append("410")
-    return sorted(found)
-
-
 def call(document, method, path, item, operation):
     parameters = [follow(document, one) for one in item.get("parameters", []) + operation.get("parameters", [])]
     out = [f"### {operation['operationId']}", "", f"`{method.upper()} {path}`: {one_line(operation['summary'])}.", ""]
@@ -212,7 +201,7 @@ def call(document, method, path, item, operation):
     out += ["| status | answer |", "|---|---|"]
     own = []
     for status, response in operation["responses"].items():
-        if status == "default":
+        if status == "default" or status >= "400":
             continue
         response = follow(document, response)
         shown = []
@@ -223,9 +212,8 @@ def call(document, method, path, item, operation):
                 own = table(document, schema)
         headers = "".join(f"; header `{name}`" for name in response.get("headers", {}))
         out.append(f"| {status} | {cell(response['description'])}" + (f": {', '.join(shown)}" if shown else "") + headers + " |")
-    refused = errors(method, parameters, operation)
-    if refused:
-        out.append(f"| {', '.join(refused)} | [Problem](#problem) |")
+    refused = sorted(status for status in operation["responses"] if status.startswith(("4", "5")))
+    out.append(f"| {', '.join(refused)} | [Problem](#problem) |")
     out += ["", *own, "```sh", example(method, path, operation, parameters), "```", ""]
     return out
 

@@ -7,7 +7,6 @@
 
 #include "api/listing.h"
 #include "api/record_list.h"
-#include "api/tokens.h"
 #include "control/view_parts.h"
 #include "control/views.h"
 #include "model/fields.h"

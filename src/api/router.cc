@@ -202,6 +202,8 @@ Result<Operation> Router::ReadOperation(const std::string& path, const DocNode& 
   operation.role = control::ParseRole(TextOf(node, "x-role"));
   const auto* security = node.Find("security");
   operation.open = security != nullptr && security->children.empty();
+  const auto* responses = node.Find("responses");
+  operation.upgrades = responses != nullptr && responses->Find("101") != nullptr;
   if (node.Find("requestBody") != nullptr) {
     const auto most = NumberOf(node, "x-max-body", static_cast<std::int64_t>(kMostBodyBytes));
     operation.most_body_bytes = static_cast<std::size_t>(most);
@@ -323,12 +325,13 @@ Result<Match> Router::Find(const std::string& method, std::string_view path) con
   std::string others;
   for (const auto& operation : operations_) {
     if (!Matches(operation, words, verb, match.path)) continue;
-    if (operation.method == (method == "HEAD" ? "GET" : method)) {
+    const bool head = operation.method == "GET" && !operation.upgrades;
+    if (operation.method == method || (head && method == "HEAD")) {
       match.operation = &operation;
       return match;
     }
     if (!others.empty()) others += ", ";
-    others += operation.method == "GET" ? "GET, HEAD" : operation.method;
+    others += head ? "GET, HEAD" : operation.method;
   }
   if (!others.empty()) {
     return Fail(ErrorCode::kUsage, method + " is nothing that " + std::string(path) + " knows",

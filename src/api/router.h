@@ -56,7 +56,8 @@ struct Operation {
   std::vector<std::string> words;  // of the path; "{job}" is a parameter
   std::string verb;                // behind the colon of the last word; empty: none
   control::Role role = control::Role::kAdmin;
-  bool open = false;  // to whoever can reach us, without a token
+  bool open = false;      // to whoever can reach us, without a token
+  bool upgrades = false;  // to a WebSocket, of which there is no head alone
   std::size_t most_body_bytes = 0;
   std::vector<Parameter> parameters;
   std::string noun;           // of a list, under which its items are; empty: it is none

@@ -66,6 +66,7 @@ TEST_F(RouterTest, AnEmptyWordInAPathIsNowhere) {
 TEST_F(RouterTest, HeadGoesWhereGetGoes) {
   EXPECT_EQ(Id("HEAD", "/jobs/17"), "getJob");
   EXPECT_EQ(router_->Find("HEAD", "/plan").error().hint, "POST");
+  EXPECT_EQ(router_->Find("HEAD", "/jobs/17/attach").error().hint, "GET") << "it is a WebSocket";
 }
 
 TEST_F(RouterTest, ParametersAreCheckedAgainstTheDocument) {

@@ -58,7 +58,7 @@ int Act(Session& session, const std::vector<std::string>& jobs, const std::strin
       std::cout << (dry ? "would change: job " : "job ") << job.value("id", "") << " "
                 << job.value("name", "")
                 << (phase.empty() ? ""
-                    : dry         ? " (now " + phase + ")"
+                    : dry         ? " (then " + phase + ")"
                                   : ": " + phase)
                 << '\n';
     }

@@ -15,13 +15,15 @@ constexpr Entry kEntries[] = {
 jobs[].name
 jobs[].queue
 jobs[].tasks of an array: how many
-jobs[].dry_run true: nothing was changed)"},
+jobs[].dry_run true: nothing was changed
+dry_run likewise)"},
     {"run", R"(. @Job as it is at its end; with --detach, --dry-run or --array as `submit` prints
 jobs[].id
 jobs[].name
 jobs[].queue
 jobs[].tasks
-jobs[].dry_run)"},
+jobs[].dry_run
+dry_run)"},
     {"validate", R"(files[].file as it was named
 files[].kind job, queue, cluster or unknown
 files[].valid

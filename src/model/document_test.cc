@@ -182,6 +182,12 @@ TEST(Problems, AreBoundedSortedAndUnique) {
   EXPECT_EQ(problems.Sorted().back().message, "and 902 more, not shown");
 }
 
+TEST(Document, AJsonLineIsTheSameDocumentWithoutASpaceOrABreak) {
+  const auto parsed = Parse(R"({"a": [1, "x y\nz", {}], "b": {"c": null, "d": true}, "e": []})");
+  EXPECT_EQ(WriteJsonLine(parsed.documents.at(0)),
+            R"({"a":[1,"x y\nz",{}],"b":{"c":null,"d":true},"e":[]})");
+}
+
 TEST(Problems, NearestFindsSlipsAndNotStrangers) {
   const std::vector<std::string_view> words = {"priority", "preemptible", "gpus"};
   EXPECT_EQ(Nearest("prioritty", words), "priority");
