@@ -39,7 +39,7 @@ Commands::~Commands() = default;
 
 namespace {
 
-constexpr int kLargest = INT32_MAX;
+constexpr int kMostLines = 1'000'000;  // of the API
 constexpr std::int64_t kEvents = 200;
 
 constexpr const char* kWaitStatuses =
@@ -237,8 +237,9 @@ void Commands::AddOutputVerbs(CLI::App& app) {
   logs->add_flag("-f,--follow", w.logs.follow, "until the job has ended");
   logs->add_flag("--err", w.logs.err, "standard error instead of standard output");
   logs->add_option("--rank", w.logs.worker, "of this worker; default 0")
-      ->check(CLI::Range(0, kLargest));
-  logs->add_option("--tail", w.logs.tail, "the last so many lines")->check(CLI::Range(0, kLargest));
+      ->check(CLI::Range(0, kHighestRank));
+  logs->add_option("--tail", w.logs.tail, "the last so many lines")
+      ->check(CLI::Range(0, kMostLines));
   logs->add_option("--since", w.since, "leave out files last written to before, as 10m");
   Note(logs,
        "Shows all files that are kept, oldest first, and says on standard error when older ones\n"

@@ -35,15 +35,24 @@ std::string FlagMeant(const CLI::App& verb, const std::string& word) {
   return DidYouMean(word.substr(0, word.find('=')), known);
 }
 
-// The words that the parser could not place. A value behind an unknown flag is likely the flag's.
-std::string NotKnown(const CLI::App& verb) {
+// The words that the parser could not place, from `muster` down to the verb; empty: there are none.
+std::string NotKnown(const std::vector<const CLI::App*>& way) {
   std::string list, meant;
-  for (const auto& word : verb.remaining()) {
-    if (word == "--") continue;
-    list += (list.empty() ? "" : " ") + word;
-    if (meant.empty()) meant = FlagMeant(verb, word);
+  for (const auto* app : way) {
+    for (const auto& word : app->remaining()) {
+      if (word == "--") continue;
+      list += (list.empty() ? "" : " ") + word;
+      if (meant.empty()) meant = FlagMeant(*app, word);
+    }
   }
-  return "this is not known here: " + list + meant;
+  return list.empty() ? "" : "this is not known here: " + list + meant;
+}
+
+// "--limit: a value is missing" instead of the parser's "1 required INT missing".
+std::string Missing(const std::string& said) {
+  const auto at = said.find(": 1 required ");
+  if (at == std::string::npos || !said.ends_with(" missing")) return said;
+  return said.substr(0, at) + ": a value is missing";
 }
 
 }  // namespace
@@ -73,14 +82,17 @@ std::string UnknownVerb(const CLI::App& app, const std::vector<std::string>& wor
 
 std::string Complaint(const CLI::App* app, const CLI::Error& error) {
   std::string path = "muster";
-  const auto* at = app;
-  while (!at->get_subcommands().empty()) {
-    at = at->get_subcommands().front();
-    path += " " + at->get_name();
+  std::vector<const CLI::App*> way{app};
+  while (!way.back()->get_subcommands().empty()) {
+    way.push_back(way.back()->get_subcommands().front());
+    path += " " + way.back()->get_name();
   }
-  std::string said = error.what();
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) said = NotKnown(*at);
-  if (said.find("subcommand is required") != std::string::npos) said = "which verb is meant?";
+  std::string said = Missing(error.what());
+  const bool no_verb = said.find("subcommand is required") != std::string::npos;
+  if (no_verb) said = "which verb is meant?";
+  if (no_verb || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    if (auto unknown = NotKnown(way); !unknown.empty()) said = std::move(unknown);
+  }
   return "muster: " + Clean(said, Breaks::kKeep) + " (`" + path + " --help` tells more)\n";
 }
 

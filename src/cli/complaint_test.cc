@@ -63,6 +63,20 @@ TEST_F(ComplaintTest, WhatCouldMoveTheCursorIsShownAsEscapes) {
   EXPECT_EQ(Said({"\033[2J"}), "no verb \"\\x1b[2J\" (`muster help` lists them)");
 }
 
+TEST_F(ComplaintTest, WordsBeforeTheVerbAreNamedToo) {
+  app_.add_option("--context", filter_);
+  EXPECT_EQ(Said({"--contxt", "a", "ps"}),
+            "muster: this is not known here: --contxt a; did you mean --context? (`muster ps "
+            "--help` tells more)\n");
+  EXPECT_EQ(Said({"--bogus"}),
+            "muster: this is not known here: --bogus (`muster --help` tells more)\n");
+}
+
+TEST_F(ComplaintTest, AMissingValueIsAskedFor) {
+  EXPECT_EQ(Said({"ps", "--filter"}),
+            "muster: --filter: a value is missing (`muster ps --help` tells more)\n");
+}
+
 TEST_F(ComplaintTest, AMissingVerbIsAskedFor) {
   EXPECT_EQ(Said({}), "muster: which verb is meant? (`muster --help` tells more)\n");
 }

@@ -142,9 +142,9 @@ int View(Verbs& verbs, bool origins) {
       rows.push_back({one.name, one.value.empty() ? "-" : one.value});
       if (origins) rows.back().push_back(one.origin);
     }
-    PrintTable(origins ? std::vector<std::string>{"SETTING", "VALUE", "ORIGIN"}
-                       : std::vector<std::string>{"SETTING", "VALUE"},
-               rows);
+    session.Table(origins ? std::vector<std::string>{"SETTING", "VALUE", "ORIGIN"}
+                          : std::vector<std::string>{"SETTING", "VALUE"},
+                  rows);
     if (file->contexts.empty()) return;
     rows.clear();
     for (const auto& [name, context] : file->contexts) {
@@ -152,7 +152,7 @@ int View(Verbs& verbs, bool origins) {
                       context.token.empty() ? "none" : "set"});
     }
     std::cout << '\n';
-    PrintTable({"", "CONTEXT", "SERVER", "TOKEN"}, rows);
+    session.Table({"", "CONTEXT", "SERVER", "TOKEN"}, rows);
   });
 }
 

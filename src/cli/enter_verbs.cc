@@ -83,7 +83,7 @@ void AddEnterVerbs(Verbs& verbs) {
                                 "no -o; flags of a program stand behind --");
     IsName(command->add_option("JOB", options->job, "name, id or @last")->required(), "job");
     command->add_option("--rank", options->worker, "of this worker; default 0")
-        ->check(CLI::Range(0, 99'999));
+        ->check(CLI::Range(0, kHighestRank));
     return command;
   };
   auto* attach =

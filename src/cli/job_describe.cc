@@ -129,7 +129,7 @@ std::string ForWhom(const Json& one) {
               : "");
 }
 
-void Times(const Json& job) {
+void Times(const Session& session, const Json& job) {
   const auto& status = job.at("status");
   Section("Life");
   Line("submitted", WhenAgo(job, "created_at"));
@@ -158,7 +158,7 @@ void Times(const Json& job) {
   }
   if (rows.empty()) return;
   Section("Made to leave");
-  PrintTable({"  TIME", "WHAT", "WORKERS", "RULE", "FOR"}, rows);
+  session.Table({"  TIME", "WHAT", "WORKERS", "RULE", "FOR"}, rows);
 }
 
 std::string EndOf(const Json& worker) {
@@ -182,7 +182,7 @@ std::string Progress(const Json& report) {
   return text + (text.empty() || numbers.empty() ? "" : ", ") + numbers;
 }
 
-void Workers(const Json& status) {
+void Workers(const Session& session, const Json& status) {
   Rows rows;
   for (const auto& worker : status.value("workers", Json::array())) {
     const auto gpus = worker.value("gpus", Json::array());
@@ -196,8 +196,8 @@ void Workers(const Json& status) {
   }
   if (rows.empty()) return;
   Section("Workers");
-  PrintTable({"  WORKER", "ROLE", "PHASE", "NODE", "GPUS", "PID", "EXIT", "LIMITS", "PROGRESS"},
-             rows, {"LIMITS", "ROLE", "PID"});
+  session.Table({"  WORKER", "ROLE", "PHASE", "NODE", "GPUS", "PID", "EXIT", "LIMITS", "PROGRESS"},
+                rows, {"LIMITS", "ROLE", "PID"});
 }
 
 void LastEvents(Session& session, const std::string& id) {
@@ -211,7 +211,7 @@ void LastEvents(Session& session, const std::string& id) {
   }
   if (rows.empty()) return;
   Section("Last events");
-  PrintTable({"  TIME", "EVENT", "WHAT"}, rows);
+  session.Table({"  TIME", "EVENT", "WHAT"}, rows);
 }
 
 }  // namespace
@@ -234,8 +234,8 @@ int DescribeJob(Session& session, const std::string& job) {
            Plain(reasons.at(0)) + "; `muster why " + got.value("id", "") + "` tells more");
     }
     Asked(got.value("spec", Json::object()));
-    Times(got);
-    Workers(status);
+    Times(session, got);
+    Workers(session, status);
     LastEvents(session, got.value("id", ""));
   });
 }

@@ -12,8 +12,27 @@ namespace {
 
 using Json = nlohmann::json;
 
+// In lines that break between words where it is longer than the window.
+std::vector<std::string> Lines(const std::string& text, std::size_t indent) {
+  const auto columns = SheetNow().columns;
+  return columns == 0 ? std::vector<std::string>{text} : Wrap(text, columns, indent);
+}
+
 void Line(const char* name, const std::string& value) {
-  std::cout << "  " << Pad(name, 11) << value << '\n';
+  constexpr std::size_t kName = 11;
+  for (const auto& line : Lines("  " + Pad(name, kName) + value, kName + 2)) {
+    std::cout << line << '\n';
+  }
+}
+
+// "job 7 resnet is waiting: ...", the phase in its colour.
+void Headline(const std::string& before, const std::string& phase, const std::string& sentence) {
+  auto lines = Lines(before + phase + ": " + sentence + ".", 0);
+  const auto at = before.size();
+  if (lines.front().size() >= at + phase.size()) {
+    lines.front().replace(at, phase.size(), Paint(phase, SheetNow().color));
+  }
+  for (const auto& line : lines) std::cout << line << '\n';
 }
 
 // The engine's word for what a node lacks, as people say it.
@@ -73,11 +92,11 @@ int Why(Session& session, const std::string& job) {
     auto sentence = got.value("sentence", "");
     const bool ended = sentence.starts_with(kEnded);
     if (ended) sentence.erase(0, kEnded.size());
-    std::cout << "job " << got.value("id", "") << " " << got.value("name", "")
-              << (!ended                 ? " is "
-                  : phase == "cancelled" ? " was "
-                                         : " has ")
-              << Paint(phase, SheetNow().color) << ": " << sentence << ".\n";
+    const auto before = "job " + got.value("id", "") + " " + got.value("name", "") +
+                        (!ended                 ? " is "
+                         : phase == "cancelled" ? " was "
+                                                : " has ");
+    Headline(before, phase, sentence);
     Facts(got);
     for (const auto& change : got.value("would_start_it", Json::array())) {
       Line(runs ? "grows if" : "starts if", "you " + Plain(change));

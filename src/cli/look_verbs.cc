@@ -59,7 +59,7 @@ int PrintNodes(const Result<std::string>& plan) {
 int Plan(Session& session, const std::string& word) {
   const auto plan = AskPlan(session, word);
   if (session.output() == Output::kName) return PrintNodes(plan);
-  return session.Show(plan, [](const Json& got) {
+  return session.Show(plan, [&](const Json& got) {
     std::cout << got.value("sentence", "") << '\n';
     const auto when = got.value("when", "");
     if (when != "later") std::cout << "because " << got.value("why", "") << '\n';
@@ -70,7 +70,7 @@ int Plan(Session& session, const std::string& word) {
     }
     if (!places.empty()) {
       std::cout << '\n';
-      PrintTable({"WORKER", "NODE", "GPUS"}, places);
+      session.Table({"WORKER", "NODE", "GPUS"}, places);
     }
     for (const auto& one : got.at("displaced")) {
       displaced.push_back({one.value("job", ""), one.value("name", ""), one.value("user", ""),
@@ -78,7 +78,7 @@ int Plan(Session& session, const std::string& word) {
     }
     if (displaced.empty()) return;
     std::cout << "\nWho would be displaced:\n";
-    PrintTable({"JOB", "NAME", "USER", "WOULD BE", "WORKERS", "RULE"}, displaced);
+    session.Table({"JOB", "NAME", "USER", "WOULD BE", "WORKERS", "RULE"}, displaced);
   });
 }
 

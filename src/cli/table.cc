@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <iostream>
 #include <string_view>
 
 #include "cli/text.h"
@@ -114,11 +113,6 @@ std::string LayOut(const std::vector<std::string>& head, const Rows& rows, const
     out += '\n';
   }
   return out;
-}
-
-void PrintTable(const std::vector<std::string>& head, const Rows& rows,
-                const std::vector<std::string_view>& drop) {
-  std::cout << LayOut(head, rows, SheetNow(), drop);
 }
 
 }  // namespace muster::cli

@@ -27,8 +27,6 @@ std::size_t TerminalColumns(int fd);
 // The table as text. `drop`: heads of columns that may be left out, the least needed first.
 std::string LayOut(const std::vector<std::string>& head, const Rows& rows, const Sheet& sheet,
                    const std::vector<std::string_view>& drop = {});
-void PrintTable(const std::vector<std::string>& head, const Rows& rows,
-                const std::vector<std::string_view>& drop = {});
 
 // The word in the colour of what it means for a job or a node; as it is where there is none.
 std::string Paint(std::string_view word, bool color);

@@ -101,7 +101,7 @@ void Verbs::Formats(CLI::App* command, const std::string& formats) {
 void Verbs::NoOutput(CLI::App* command, const std::string& why) {
   RemoveOutput(command);
   const auto refuse = [why](const std::string&) { throw CLI::ValidationError(why); };
-  command->add_option_function<std::string>("-o,--output", refuse)->group(kHidden);
+  command->add_option_function<std::string>("-o,--output", refuse)->expected(0, 1)->group(kHidden);
 }
 
 CLI::App* Verbs::Changes(CLI::App* command, const char* help) {

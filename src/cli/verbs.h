@@ -34,6 +34,7 @@ struct Common {
 
 // Of --limit, wherever there is one. The API has a bound for a page only; pages are put together.
 inline constexpr std::int64_t kMostListed = 10'000'000;
+inline constexpr int kHighestRank = 99'999;  // of the API
 
 class Verbs {
  public:

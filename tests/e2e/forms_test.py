@@ -145,6 +145,9 @@ class Typing(CliCase):
 
     def test_words_are_said_as_they_were_typed(self):
         self.assertIn("not known here: one two --three (", self.cli("ps", "one", "two", "--three", status=2).stderr)
+        self.assertIn("not known here: --contxt here; did you mean --context?", self.cli("--contxt", "here", "ps", status=2).stderr)
+        self.assertIn("--output: a value is missing", self.cli("ps", "-o", status=2).stderr)
+        self.assertIn("no -o", self.cli("attach", "x", "-o", status=2).stderr)
 
 
 class Seen(CliCase):
@@ -204,6 +207,15 @@ class Seen(CliCase):
             self.assertLessEqual(len(line), 80)
         shown = set(one.text.split())
         self.assertEqual({word for word in said - shown if len(word) < 60}, set())
+
+    def test_why_breaks_lines_between_words(self):
+        self.daemon.wait(self.daemon.submit(job("sleep 600", gpus=3)), ("running",))
+        self.daemon.submit(job("true", name="waits", gpus=4, queue="free"))
+        one = self.terminal("why", "waits", columns=60)
+        one.end()
+        lines = one.text.replace("\r", "").splitlines()
+        self.assertLessEqual(max(len(line) for line in lines), 60)
+        self.assertEqual(" ".join(one.text.split()), " ".join(self.cli("why", "waits").stdout.split()))
 
     def test_nobody_is_greeted_who_cannot_come_in(self):
         kept = self.daemon.call("POST", "jobs?held=1", job("true", name="kept"))["jobs"][0]["id"]

@@ -105,6 +105,8 @@ class Top(Case):
         self.shows("3 held, 1 free, 4 GPUs (virtual)", "1 running", "big", "live")
         self.daemon.submit(dict(job("true", name="late", gpus=3), kind="build"))
         self.shows("late", "1 running  1 waiting")
+        row = [line for line in self.picture.text().split("\n") if " late " in line][0]
+        self.assertRegex(row, r"waiting +3 ", "the GPUs it asks for")
         self.press(b"j")
         self.press(b"w")
         self.shows("why 2 late", "late is waiting")
@@ -112,6 +114,8 @@ class Top(Case):
         self.press(b"k")
         self.press(b"l")
         self.shows("output of 1 big", "working")
+        self.press(b"e")
+        self.shows("events of 1 big", "worker 0 runs", "e events")
         self.press(b"?")
         self.shows("jobs go on")
         self.press(b"\x1b")
@@ -132,6 +136,8 @@ class Top(Case):
         self.assertEqual(self.phase(big), "running")
         self.press(b"cy")
         self.shows("cancelled", "succeeded")
+        self.press(b"a")
+        self.shows("no jobs wait or run")
         self.assertEqual(self.quit(), 0)
 
     def test_a_new_size_is_drawn_anew_and_signals_leave_the_terminal_as_it_was(self):
