@@ -303,7 +303,11 @@ void Explainer::FindChanges(const Piece& piece, ShapeId id) {
     const auto missing = why_.held + why_.asked - bound;
     const auto kind =
         why_.gate == Gate::kLimit ? Change::Kind::kRaiseLimit : Change::Kind::kRaiseQuota;
-    if (bound != kUnlimited && missing > 0) {
+    // No quota takes from its own queue, nor from work that is never asked to leave.
+    const auto to_be_had = queues[0].share[why_.resource] - queues[0].fixed[why_.resource] +
+                           queues[why_.stopped_by].fixed[why_.resource];
+    const bool helps = why_.gate != Gate::kShare || why_.held + why_.asked <= to_be_had;
+    if (bound != kUnlimited && missing > 0 && helps) {
       why_.changes.push_back(
           {kind, missing, queues.spec(why_.stopped_by).name, queues.dim_name(why_.resource)});
     }

@@ -30,7 +30,8 @@ class ExplainTest : public testing::Test {
     engine::Setup setup;
     setup.topologies = {{"network", {"rack"}}};
     setup.queues = {MakeQueue("open", kUnlimited, kUnlimited), MakeQueue("small", 0, 2 * kMilli),
-                    MakeQueue("tree", 0, 3 * kMilli), MakeQueue("tree/leaf", 0, kUnlimited)};
+                    MakeQueue("tree", 0, 3 * kMilli), MakeQueue("tree/leaf", 0, kUnlimited),
+                    MakeQueue("guest", 0, kUnlimited)};
     setup.queues[3].parent = "tree";
     setup.countables = {"fpga"};
     cluster_ = std::move(*Cluster::Make(std::move(setup)));
@@ -96,6 +97,23 @@ TEST_F(ExplainTest, AnUnlimitedQuotaIsNotToBeRaised) {
   EXPECT_EQ(why.gate, Gate::kShare);
   EXPECT_EQ(why.quota, kUnlimited);
   for (const auto& change : Changes(why)) EXPECT_THAT(change, Not(HasSubstr("quota")));
+}
+
+TEST_F(ExplainTest, AQuotaIsToBeRaisedOnlyWhereThatWouldTakeFromOthers) {
+  AddNode("n0");
+  auto first = MakeJob(3, 3, 1, "guest");
+  first.name = "first";
+  const auto own = Ask(first);
+  const auto alone = Ask(MakeJob(1, 1, 4, "guest"));
+  EXPECT_EQ(alone.gate, Gate::kShare);
+  for (const auto& change : Changes(alone)) EXPECT_THAT(change, Not(HasSubstr("quota")));
+  cluster_->RemoveJob(alone.job);
+  cluster_->RemoveJob(own.job);
+  auto others = MakeJob(4, 4, 1);
+  others.name = "others";
+  Ask(others);
+  EXPECT_THAT(Changes(Ask(MakeJob(1, 1, 2, "guest"))),
+              testing::Contains(HasSubstr("raise the quota of guest by 2")));
 }
 
 TEST_F(ExplainTest, ACordonedNodeIsNamedWithWhatLetsItTakeTheJob) {

@@ -61,13 +61,9 @@ void TopologyTable::AddDomain(Level& level, NodeId id, const std::string& name,
 }
 
 void TopologyTable::AddNode(NodeId id, const model::Node& node) {
-  std::string path;
-  bool labelled = true;  // from the widest level down to here
+  std::string path;  // of the labels it has: a rack without a zone is a rack
   for (auto& level : levels_) {
-    if (level.wider == kNone) {
-      path.clear();
-      labelled = true;
-    }
+    if (level.wider == kNone) path.clear();
     level.domain_of.resize(std::max<std::size_t>(level.domain_of.size(), id + 1), kNone);
     if (level.below_node) {
       for (const auto& [part, devices] : Parts(node, level.name == model::kLevelNvlink)) {
@@ -78,13 +74,12 @@ void TopologyTable::AddNode(NodeId id, const model::Node& node) {
     const auto label = node.labels.find(level.name);
     if (label != node.labels.end()) {
       path += "/" + label->second;
+      AddDomain(level, id, path, ~0ULL);
     } else if (level.name == model::kLevelNode) {
       AddDomain(level, id, node.name, ~0ULL);
-      continue;
     } else {
-      labelled = false;
+      path += "/";  // apart from those that have the label
     }
-    if (labelled) AddDomain(level, id, path, ~0ULL);
   }
 }
 

@@ -120,7 +120,9 @@ class Pool {
   virtual std::optional<contract::Report> ReportOf(const LaunchKey& /*key*/) { return {}; }
   // Its terminal; another program beside it, as its user and within its limits.
   virtual Result<Door> Attach(const LaunchKey& /*key*/, const Screen& /*screen*/) {
-    return Fail(ErrorCode::kUnavailable, "workers of this pool cannot be entered");
+    return Fail(
+        ErrorCode::kInvalid, "workers of this pool cannot be entered",
+        "it is simulated: nothing runs there but time; use a job of a pool with real workers");
   }
   virtual Result<Door> Exec(const LaunchKey& key, const std::vector<std::string>& /*command*/,
                             bool /*terminal*/, const Screen& screen) {
@@ -130,7 +132,8 @@ class Pool {
   // which of its addresses.
   enum class Loopback : std::uint8_t { kV4, kV6 };
   virtual Result<Loopback> ListensOn(const LaunchKey& /*key*/, int /*port*/) {
-    return Fail(ErrorCode::kUnavailable, "ports of this pool's workers cannot be reached");
+    return Fail(ErrorCode::kInvalid, "ports of this pool's workers cannot be reached",
+                "it is simulated: nothing listens there; use a job of a pool with real workers");
   }
   // The file that holds the output of one worker; empty: this pool has none.
   virtual std::string LogPath(model::JobNumber /*job*/, std::uint32_t /*worker*/, bool /*err*/) {
