@@ -38,6 +38,8 @@ pools::Screen ScreenOf(const Call& call) {
 
 void Join(Desk& desk, const Call& call,
           std::function<Result<net::RelayTarget>(const Place&)> target) {
+  const Error no_socket{ErrorCode::kUsage, "this call is a WebSocket",
+                        "ask for an upgrade of the connection", "Upgrade"};
   struct Way {
     net::RelayTarget to;
     model::JobNumber job = 0;
@@ -45,12 +47,14 @@ void Join(Desk& desk, const Call& call,
   auto way = std::make_shared<Way>();
   desk.Enter(
       call,
-      [call, way, target = std::move(target)](Controller& control,
-                                              const Access& access) -> Result<Trace> {
+      [call, way, no_socket, target = std::move(target)](Controller& control,
+                                                         const Access& access) -> Result<Trace> {
         auto place = PlaceOf(control, access, call);
         if (!place) return tl::unexpected(place.error());
         auto found = target(*place);
         if (!found) return tl::unexpected(found.error());
+        // Nothing that cannot be entered is in the trail as entered.
+        if (call.request->Find("Upgrade") == nullptr) return tl::unexpected(no_socket);
         *way = {std::move(*found), place->key.job};
         const auto& job = *control.state().Find(place->key.job);
         DocNode what = model::MapNode();
@@ -61,13 +65,10 @@ void Join(Desk& desk, const Call& call,
         }
         return Trace{"job " + std::to_string(job.id), job.spec->queue, "", model::WriteJson(what)};
       },
-      [&desk, call, way] {
-        desk.server()->Post([&desk, call, way] {
+      [&desk, call, way, no_socket] {
+        desk.server()->Post([&desk, call, way, no_socket] {
           const auto socket = desk.server()->Relay(*call.exchange, std::move(way->to));
-          if (socket.expired()) {
-            return ReplyError(*call.exchange, {ErrorCode::kUsage, "this call is a WebSocket",
-                                               "ask for an upgrade of the connection", "Upgrade"});
-          }
+          if (socket.expired()) return ReplyError(*call.exchange, no_socket);
           desk.service().Read([&desk, call, socket, id = way->job](Controller&) {
             desk.Keep(call, socket, [id](Controller& control, const Access& access) {
               const auto job = RecordOf(control, access, std::to_string(id));

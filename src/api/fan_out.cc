@@ -8,6 +8,8 @@ namespace muster::api {
 namespace {
 
 constexpr std::size_t kPiece = 32;
+constexpr std::size_t kPieceBytes = std::size_t{1}
+                                    << 20;  // the server cuts off who is too far behind
 constexpr std::size_t kMostBehindBytes = std::size_t{1} << 20;
 
 }  // namespace
@@ -20,9 +22,11 @@ void FanOut::Send(net::HttpServer& server, std::vector<Delivery> deliveries) {
 }
 
 void FanOut::Piece(net::HttpServer& server) {
-  for (std::size_t i = 0; i < kPiece && !waiting_.empty(); ++i) {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < kPiece && bytes < kPieceBytes && !waiting_.empty(); ++i) {
     const auto [to, text] = std::move(waiting_.front());
     waiting_.pop_front();
+    bytes += text->size();
     if (to->Queued() > kMostBehindBytes || !to->Write(*text)) to->Abort();
   }
   busy_ = !waiting_.empty();

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kLeastAtOnce = 50;
 constexpr std::size_t kMostAtOnce = 1'000;
-constexpr std::size_t kMostRows = 10'000;  // looked at for one page
+constexpr std::size_t kMostRows = 2'000;  // looked at for one page, which takes some milliseconds
 
 class Reading {
  public:

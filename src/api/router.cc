@@ -311,15 +311,19 @@ tl::unexpected<Error> NoCall(const std::string& method, std::string_view path) {
 
 }  // namespace
 
+bool Router::IsVerb(std::string_view word) const {
+  return std::any_of(operations_.begin(), operations_.end(),
+                     [word](const Operation& one) { return !word.empty() && one.verb == word; });
+}
+
 Result<Match> Router::Find(const std::string& method, std::string_view path) const {
   auto words = Words(path);
   std::string verb;
   if (std::find(words.begin(), words.end(), "") != words.end()) return NoCall(method, path);
-  if (method == "POST" && !words.empty()) {
-    if (const auto colon = words.back().rfind(':'); colon != std::string::npos) {
-      verb = words.back().substr(colon + 1);
-      words.back().resize(colon);
-    }
+  const auto colon = words.empty() ? std::string::npos : words.back().rfind(':');
+  if (colon != std::string::npos && (method == "POST" || IsVerb(words.back().substr(colon + 1)))) {
+    verb = words.back().substr(colon + 1);
+    words.back().resize(colon);
   }
   Match match;
   std::string others;

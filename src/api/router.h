@@ -82,6 +82,7 @@ class Router {
   static Result<void> Check(const Operation& operation, const net::Request& request);
 
  private:
+  bool IsVerb(std::string_view word) const;
   Result<void> Read();
   Result<Operation> ReadOperation(const std::string& path, const model::DocNode& item,
                                   const model::DocNode& node) const;

@@ -1,7 +1,12 @@
 #include "api/watch.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <functional>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "api/record_list.h"
@@ -18,6 +23,7 @@ constexpr std::size_t kPiece = 1'000;                      // of them in one go
 constexpr std::size_t kAheadBytes = std::size_t{1} << 20;  // unread, then it waits
 constexpr int kAheadMs = 20;
 constexpr int kPaceMs = 25;
+constexpr std::size_t kMostChoices = 16;  // of kinds, by one caller at a time
 
 bool ChangesRights(const model::EventBody& body) {
   return std::holds_alternative<model::QueuesApplied>(body) ||
@@ -57,6 +63,19 @@ bool Listed(const std::string& kinds, std::string_view kind) {
   return kinds.empty() || kinds.find("," + std::string(kind) + ",") != std::string::npos;
 }
 
+// ",a,b,": each once and in order, so that who wants the same is served alike.
+std::string KindsOf(const Call& call) {
+  const auto text = call.Text("kinds");
+  if (text.empty()) return "";
+  std::set<std::string, std::less<>> kinds;
+  for (std::size_t from = 0; from <= text.size();) {
+    const auto comma = std::min(text.find(',', from), text.size());
+    kinds.insert(text.substr(from, comma - from));
+    from = comma + 1;
+  }
+  return fmt::format(",{},", fmt::join(kinds, ","));
+}
+
 std::string Frame(std::uint64_t revision, std::string_view kind, const std::string& json) {
   std::string text = "id: " + std::to_string(revision) + "\nevent: ";
   text += kind;
@@ -91,14 +110,10 @@ std::string KeyOf(const control::Caller& caller) {
 
 }  // namespace
 
-bool Watch::Wish::Holds(const DocNode& shown) const {
-  return selection == nullptr || selection->Holds(shown);
-}
-
 // A stream that is still behind.
 struct Watch::Replay {
   Call call;
-  Wish wish;
+  std::string kinds;
   std::uint64_t at = 0;  // what it has seen
 };
 
@@ -108,7 +123,7 @@ void Watch::Events(const Call& call) {
                       (accept != nullptr && accept->find("text/event-stream") != std::string::npos);
   if (!stream) {
     return ListRecords(desk_, call, [call](Controller& control, const Access& access) {
-      const std::string kinds = call.Text("kinds").empty() ? "" : "," + call.Text("kinds") + ",";
+      const auto kinds = KindsOf(call);
       return RecordsOf{0, [&control, access, kinds](const auto& record, const auto& body) {
                          const bool shown = Listed(kinds, model::KindOf(body)) &&
                                             MaySee(control.state(), access, record, body);
@@ -117,14 +132,11 @@ void Watch::Events(const Call& call) {
                        }};
     });
   }
-  for (const char* name : {"limit", "cursor", "sort", "fields"}) {
+  for (const char* name : {"limit", "cursor", "filter", "sort", "fields"}) {
     if (call.Text(name).empty()) continue;
     const auto what = std::string("a stream takes no `") + name + "`";
-    return ReplyError(*call.exchange,
-                      {ErrorCode::kUsage, what, "it takes filter, kinds and since", name});
+    return ReplyError(*call.exchange, {ErrorCode::kUsage, what, "it takes kinds and since", name});
   }
-  auto selection = SelectionOf(call);
-  if (!selection) return ReplyError(*call.exchange, selection.error());
   const auto* last = call.request->Find("Last-Event-ID");
   const auto behind =
       last != nullptr ? model::ParseWhole(*last) : model::ParseWhole(call.Text("since"));
@@ -134,39 +146,43 @@ void Watch::Events(const Call& call) {
   }
   auto replay = std::make_shared<Replay>();
   replay->call = call;
-  replay->wish.kinds = call.Text("kinds").empty() ? "" : "," + call.Text("kinds") + ",";
-  replay->wish.filter = call.Text("filter");
-  if (!replay->wish.filter.empty()) {
-    replay->wish.selection = std::make_shared<const Selection>(std::move(*selection));
-  }
-  desk_.Begin(call, [this, replay, behind](Controller& control, const Access&) -> Result<void> {
-    const auto now = control.state().revision();
-    replay->at = static_cast<std::uint64_t>(behind.value_or(static_cast<std::int64_t>(now)));
-    if (replay->at != now) {
-      auto first = NextRevision(control, replay->at);
-      if (!first) return tl::unexpected(first.error());
-      // One that is ahead of us has seen another journal than this one.
-      const bool lost = replay->at > now || now - replay->at > kReplayed;
-      if (lost || *first != replay->at + 1) {
-        Error error{ErrorCode::kNotFound,
-                    "events behind revision " + std::to_string(replay->at) +
-                        " are not here, or too many to be sent",
-                    "list again, then watch from the revision of that list"};
-        error.path = "since";
-        return tl::unexpected(std::move(error));
-      }
-    }
-    replay->call.exchange->BeginStream(200, "text/event-stream", {{"Cache-Control", "no-store"}});
-    // The head is all that is asked for, and there is no end to wait for.
-    if (replay->call.request->method == "HEAD") {
-      replay->call.exchange->Finish();
-      return {};
-    }
-    replay->call.exchange->SetEndless();
-    replay->call.exchange->Write(": muster\n\n");
-    Catch(replay, control);
-    return {};
-  });
+  replay->kinds = KindsOf(call);
+  desk_.Begin(
+      call, [this, replay, behind](Controller& control, const Access& access) -> Result<void> {
+        if (!HasRoom(access, replay->kinds)) {
+          return tl::unexpected(
+              Error{ErrorCode::kUnavailable,
+                    fmt::format("you watch {} different choices of kinds already", kMostChoices),
+                    "end one of those streams, or watch all kinds", "kinds"});
+        }
+        const auto now = control.state().revision();
+        replay->at = static_cast<std::uint64_t>(behind.value_or(static_cast<std::int64_t>(now)));
+        if (replay->at != now) {
+          auto first = NextRevision(control, replay->at);
+          if (!first) return tl::unexpected(first.error());
+          // One that is ahead of us has seen another journal than this one.
+          const bool lost = replay->at > now || now - replay->at > kReplayed;
+          if (lost || *first != replay->at + 1) {
+            Error error{ErrorCode::kNotFound,
+                        "events behind revision " + std::to_string(replay->at) +
+                            " are not here, or too many to be sent",
+                        "list again, then watch from the revision of that list"};
+            error.path = "since";
+            return tl::unexpected(std::move(error));
+          }
+        }
+        replay->call.exchange->BeginStream(200, "text/event-stream",
+                                           {{"Cache-Control", "no-store"}});
+        // The head is all that is asked for, and there is no end to wait for.
+        if (replay->call.request->method == "HEAD") {
+          replay->call.exchange->Finish();
+          return {};
+        }
+        replay->call.exchange->SetEndless();
+        replay->call.exchange->Write(": muster\n\n");
+        Catch(replay, control);
+        return {};
+      });
 }
 
 // One piece of what it missed, from the store on the thread that writes to it. When nothing is
@@ -186,11 +202,9 @@ void Watch::Catch(const std::shared_ptr<Replay>& replay, Controller& control) {
     auto body = model::DecodeEvent(record.body);
     if (!body) return tl::unexpected(body.error());
     const auto kind = model::KindOf(*body);
-    if (!Listed(replay->wish.kinds, kind)) return {};
-    if (!MaySee(control.state(), *access, record, *body)) return {};
-    const auto shown = control::RecordView(record, *body);
-    if (replay->wish.Holds(shown)) {
-      missed += Frame(record.revision, kind, model::WriteJsonLine(shown));
+    if (Listed(replay->kinds, kind) && MaySee(control.state(), *access, record, *body)) {
+      missed +=
+          Frame(record.revision, kind, model::WriteJsonLine(control::RecordView(record, *body)));
     }
     return {};
   });
@@ -208,7 +222,22 @@ void Watch::GoOn(const std::shared_ptr<Replay>& replay) {
   desk_.service().Read([this, replay](Controller& control) { Catch(replay, control); });
 }
 
+void Watch::Group::Forget() {
+  for (auto& [kinds, stream] : streams) {
+    std::erase_if(stream.watchers, [](const auto& one) { return one->over(); });
+  }
+  std::erase_if(streams, [](const auto& entry) { return entry.second.watchers.empty(); });
+}
+
+bool Watch::HasRoom(const Access& access, const std::string& kinds) {
+  const auto group = groups_.find(KeyOf(access.caller()));
+  if (group == groups_.end() || group->second.streams.contains(kinds)) return true;
+  if (group->second.streams.size() >= kMostChoices) group->second.Forget();
+  return group->second.streams.size() < kMostChoices;
+}
+
 void Watch::Join(const Replay& replay, const Access& access) {
+  if (!HasRoom(access, replay.kinds)) return replay.call.exchange->Abort();
   auto& group = groups_[KeyOf(access.caller())];
   if (group.access == nullptr) {
     group.caller = access.caller();
@@ -216,7 +245,7 @@ void Watch::Join(const Replay& replay, const Access& access) {
     group.access_at = rights_at_;
   }
   Send();  // what waits is older than where this one begins
-  group.streams[replay.wish].watchers.push_back(replay.call.exchange);
+  group.streams[replay.kinds].watchers.push_back(replay.call.exchange);
   ++watchers_;
   // One whose groups have changed comes back, and is then of another group here.
   desk_.Keep(replay.call, replay.call.exchange,
@@ -234,11 +263,10 @@ void Watch::KeepAlive() {
     const auto comment = std::make_shared<const std::string>(": still here\n\n");
     std::vector<Delivery> deliveries;
     for (auto& [key, group] : groups_) {
-      for (auto& [wish, stream] : group.streams) {
-        std::erase_if(stream.watchers, [](const auto& one) { return one->over(); });
+      group.Forget();
+      for (const auto& [kinds, stream] : group.streams) {
         for (const auto& one : stream.watchers) deliveries.push_back({one, comment});
       }
-      std::erase_if(group.streams, [](const auto& entry) { return entry.second.watchers.empty(); });
     }
     std::erase_if(groups_, [](const auto& entry) { return entry.second.streams.empty(); });
     const auto count = deliveries.size();
@@ -255,11 +283,15 @@ void Watch::Written(const Controller& control, std::span<const Event> events) {
     if (ChangesRights(event.body)) rights_at_ = event.record->revision;
   }
   if (watchers_ == 0) return;
-  struct Shown {
-    DocNode view;
-    std::string frame;
+  std::vector<std::string> frames(events.size());
+  const auto frame = [&](std::size_t i) -> const std::string& {
+    const auto& [record, body] = events[i];
+    if (frames[i].empty()) {
+      frames[i] = Frame(record->revision, model::KindOf(body),
+                        model::WriteJsonLine(control::RecordView(*record, body)));
+    }
+    return frames[i];
   };
-  std::vector<std::optional<Shown>> shown(events.size());
   for (auto& [key, group] : groups_) {
     if (group.access_at != rights_at_) {
       group.access = std::make_unique<Access>(control.state(), control.members(), group.caller);
@@ -268,14 +300,8 @@ void Watch::Written(const Controller& control, std::span<const Event> events) {
     for (std::size_t i = 0; i < events.size(); ++i) {
       const auto& [record, body] = events[i];
       if (!MaySee(control.state(), *group.access, *record, body)) continue;
-      const auto kind = model::KindOf(body);
-      for (auto& [wish, stream] : group.streams) {
-        if (!Listed(wish.kinds, kind)) continue;
-        if (!shown[i]) {
-          shown[i].emplace(Shown{control::RecordView(*record, body), {}});
-          shown[i]->frame = Frame(record->revision, kind, model::WriteJsonLine(shown[i]->view));
-        }
-        if (wish.Holds(shown[i]->view)) stream.waiting += shown[i]->frame;
+      for (auto& [kinds, stream] : group.streams) {
+        if (Listed(kinds, model::KindOf(body))) stream.waiting += frame(i);
       }
     }
   }
@@ -286,7 +312,8 @@ void Watch::Written(const Controller& control, std::span<const Event> events) {
 void Watch::Send() {
   std::vector<Delivery> deliveries;
   for (auto& [key, group] : groups_) {
-    for (auto& [wish, stream] : group.streams) {
+    group.Forget();
+    for (auto& [kinds, stream] : group.streams) {
       if (stream.waiting.empty()) continue;
       const auto text = std::make_shared<const std::string>(std::exchange(stream.waiting, {}));
       for (const auto& one : stream.watchers) deliveries.push_back({one, text});

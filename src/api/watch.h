@@ -2,11 +2,11 @@
 //
 // What was committed is handed over by the controller's thread once, with what it takes to decide
 // who may see it; each event is written as JSON once, however many watch. Watchers of one caller
-// share the decision, and of one wish the bytes. A stream takes a filter; what makes sense for a
-// page only is refused. The first event is sent at once; those that follow within kPaceMs are sent
-// together, so a thousand watchers cost the scheduler one hand-over and each of them one write a
-// pace. A watcher begins where it says, with what the store has, and goes on without a gap; one
-// that does not read is cut off and comes back with Last-Event-ID.
+// share the decision, and of one choice of kinds the bytes; a caller has few such choices, and no
+// filter, for each would be work and memory of the scheduler's. The first event is sent at once;
+// those that follow within kPaceMs are sent together: a thousand watchers cost one hand-over, and
+// each one write a pace. A watcher begins where it says, with what the store has, and goes on
+// without a gap; one that does not read is cut off and comes back with Last-Event-ID.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "api/desk.h"
@@ -42,29 +41,22 @@ class Watch {
   std::size_t watchers() const { return watchers_; }
 
  private:
-  struct Wish {
-    std::string kinds;   // ",a,b,"; empty: all
-    std::string filter;  // as it was written: those with the same one are served alike
-    std::shared_ptr<const Selection> selection;  // null: without a filter
-    bool Holds(const DocNode& shown) const;
-    bool operator<(const Wish& other) const {
-      return std::tie(kinds, filter) < std::tie(other.kinds, other.filter);
-    }
-  };
-  struct Stream {  // of one caller and one wish
+  struct Stream {  // of one caller, for one choice of kinds
     std::vector<std::shared_ptr<net::Exchange>> watchers;
     std::string waiting;  // frames that are sent at the next pace
   };
   struct Group {  // of one caller
     control::Caller caller;
     std::unique_ptr<Access> access;
-    std::uint64_t access_at = 0;  // revision of the rights that it was made from
-    std::map<Wish, Stream> streams;
+    std::uint64_t access_at = 0;            // revision of the rights that it was made from
+    std::map<std::string, Stream> streams;  // by kinds: ",a,b,"; empty: all
+    void Forget();                          // those that have gone
   };
 
   struct Replay;
   void Catch(const std::shared_ptr<Replay>& replay, Controller& control);
   void GoOn(const std::shared_ptr<Replay>& replay);
+  bool HasRoom(const Access& access, const std::string& kinds);
   void Join(const Replay& replay, const Access& access);
   void Send();
   void KeepAlive();

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "control/controller.h"
+#include "control/view_parts.h"
 #include "model/vocabulary.h"
 
 namespace muster::control {
@@ -17,7 +18,8 @@ constexpr std::size_t kMostLabelBytes = std::size_t{8} << 10;
 constexpr std::size_t kMostArrayBytes = std::size_t{64} << 20;
 constexpr std::size_t kMostFollowed = 100;
 constexpr std::size_t kFaultsTold = 100;
-constexpr std::size_t kMostFollowedAtOnce = 10'000;  // by all jobs of a request
+constexpr std::size_t kMostFollowedAtOnce = 10'000;     // by all jobs of a request
+constexpr std::int64_t kMostWorkersAtOnce = 1'000'000;  // likewise: each is looked at
 
 }  // namespace
 
@@ -270,16 +272,36 @@ Result<void> Controller::CheckAll(const std::vector<Submission>& submissions,
   return tl::unexpected(std::move(error));
 }
 
-Result<std::vector<JobNumber>> Controller::SubmitAll(std::vector<Submission> submissions) {
-  std::vector<std::vector<Follows>> follows;  // of each, in jobs that are there already
+namespace {
+
+// What all jobs of a request are together.
+Result<void> CheckSums(const std::vector<Submission>& submissions) {
   std::size_t followed = 0;
-  for (const auto& submission : submissions) followed += submission.spec.after.size();
+  std::int64_t workers = 0;
+  for (const auto& submission : submissions) {
+    followed += submission.spec.after.size();
+    workers += MostWorkers(submission.spec);
+  }
   if (followed > kMostFollowedAtOnce) {
     return Fail(ErrorCode::kInvalid,
                 fmt::format("these jobs follow {} others, at most {} may be in one request",
                             followed, kMostFollowedAtOnce),
                 "submit them in smaller batches");
   }
+  if (workers > kMostWorkersAtOnce) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("these jobs have {} workers, at most {} may be in one request", workers,
+                            kMostWorkersAtOnce),
+                "submit them in smaller batches");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<JobNumber>> Controller::SubmitAll(std::vector<Submission> submissions) {
+  std::vector<std::vector<Follows>> follows;  // of each, in jobs that are there already
+  if (auto sums = CheckSums(submissions); !sums) return tl::unexpected(sums.error());
   // A request that was answered before is answered with what it made then.
   if (!submissions.empty()) {
     auto& first = submissions.front();

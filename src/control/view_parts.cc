@@ -1,5 +1,6 @@
 #include "control/view_parts.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "base/units.h"
@@ -46,6 +47,9 @@ DocNode Devices(std::uint64_t mask) {
 }
 
 std::int64_t HeldGpuMilli(const JobRecord& job) {
+  const bool none = std::none_of(job.workers.begin(), job.workers.end(),
+                                 [](const auto& worker) { return worker.Holds(); });
+  if (none) return 0;  // most jobs of a long list
   std::int64_t held = 0;
   const auto roles = WorkerRoles(*job.spec);
   for (std::size_t w = 0; w < job.workers.size() && w < roles.size(); ++w) {

@@ -212,6 +212,7 @@ void Connection::CheckHead() {
   const std::size_t most =
       options.body_limit ? options.body_limit(request) : options.max_body_bytes;
   if (parser.content_length().value_or(0) > most) {
+    if (most == 0) return Refuse(400, "this call takes no body; parameters go into its query");
     return Refuse(413, "the body is larger than " + std::to_string(most) + " bytes");
   }
   if (TooFast()) return;

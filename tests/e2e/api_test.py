@@ -422,23 +422,49 @@ class Documented(Case):
         problem = self.check("listJobs", "jobs?filter=status.colour=red", status=400)
         self.assertIn("status.workers_running", problem["hint"])
 
-    def test_a_stream_takes_a_filter_and_refuses_what_is_for_pages(self):
-        for more, where in (("fields=kind", "fields"), ("limit=5", "limit"), ("sort=revision", "sort"), ("cursor=5", "cursor"), ("filter=colour=red", "filter")):
+    def test_a_stream_refuses_what_is_for_pages(self):
+        for more in ("fields=kind", "limit=5", "sort=revision", "cursor=5", "filter=kind=job-ended"):
             problem = self.check("watchEvents", "events?watch=1&" + more, status=400)
-            self.assertEqual((problem["path"], bool(problem["hint"])), (where, True))
-        since = self.daemon.call("GET", "jobs")["revision"]
-        before = self.daemon.submit({**job("true", name="before", queue="open"), "gpus": 0})  # is replayed
-        self.daemon.wait(before)
-        link = self.daemon.connect()
-        link.request("GET", f"/api/v1/events?watch=1&since={since}&filter=kind=job-submitted,facts.job!={before}")
-        stream = link.getresponse()
-        after = self.daemon.submit({**job("true", name="after", queue="open"), "gpus": 0})  # comes as it happens
-        lines = []
-        while not any(line.startswith("data: ") for line in lines):
-            lines.append(stream.fp.readline().decode().strip())
-        self.assertEqual(json.loads(lines[-1][6:])["facts"]["job"], after)
-        self.assertEqual([line for line in lines if line.startswith("event: ")], ["event: job-submitted"])
-        link.close()
+            self.assertEqual((problem["path"], problem["hint"]), (more.split("=")[0], "it takes kinds and since"))
+
+    def test_a_caller_has_few_choices_of_kinds_and_gets_one_back_when_a_stream_ends(self):
+        kinds = self.daemon.call("GET", "openapi.json")["components"]["schemas"]["EventKind"]["enum"]
+        links = []
+        for number in range(16):
+            link = self.daemon.connect()
+            link.request("GET", f"/api/v1/events?watch=1&kinds={kinds[number]},{kinds[number + 1]}")
+            self.assertEqual(link.getresponse().status, 200)
+            links.append(link)
+        same = self.daemon.connect()
+        same.request("GET", f"/api/v1/events?watch=1&kinds={kinds[1]},{kinds[0]},{kinds[1]}")
+        self.assertEqual(same.getresponse().status, 200)  # a choice that is there, in other words
+        self.check("watchEvents", f"events?watch=1&kinds={kinds[0]},{kinds[5]}", status=503)
+        for link in (*links, same):
+            link.close()
+
+        def again():
+            link = self.daemon.connect()
+            link.request("GET", f"/api/v1/events?watch=1&kinds={kinds[0]},{kinds[5]}")
+            status = link.getresponse().status
+            link.close()
+            return status == 200
+        self.until(again)
+
+    def test_what_is_no_upgrade_is_no_entry_and_actions_take_no_body(self):
+        one = self.daemon.submit(job("sleep 600", name="entered", queue="open"))
+        self.until(lambda: self.daemon.call("GET", f"jobs/{one}")["status"]["phase"] == "running")
+        self.assertEqual(self.raw("GET", f"jobs/{one}/exec?command=%5B%22id%22%5D")[0].status, 400)
+        self.assertEqual([row["operation"] for row in self.daemon.call("GET", f"audit?object=job%20{one}")["audit"]], ["submitJobs"])
+        answer, data = self.raw("POST", f"jobs/{one}:cancel?dry_run=1", "{}")
+        self.assertEqual((answer.status, "takes no body" in json.loads(data)["title"]), (400, True))
+        for method in ("GET", "PUT"):
+            answer, _ = self.raw(method, f"jobs/{one}:cancel")
+            self.assertEqual((answer.status, answer.getheader("Allow")), (405, "POST"))
+
+    def test_the_workers_of_a_batch_are_bounded_together(self):
+        batch = {"jobs": [{**job("true", name=f"j{i}", queue="open"), "workers": "1..100000", "gpus": 0} for i in range(11)]}
+        answer, data = self.raw("POST", "jobs?dry_run=1", batch)
+        self.assertEqual((answer.status, "1100000 workers" in json.loads(data)["title"]), (422, True), data)
 
     def test_an_array_is_an_object_that_is_listed_and_explained(self):
         array = self.daemon.submit({**job("sleep 600", name="sweep", queue="open", array="0-5", env={"A": "b"}), "gpus": 1})
