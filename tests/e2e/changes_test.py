@@ -311,6 +311,12 @@ class Bounds(Changes):
         self.assertEqual(ids, sorted(set(ids), reverse=True))
         self.assertGreater(len(pages), 1)
 
+    def test_a_sum_that_is_made_in_pieces_counts_every_job_once(self):
+        self.daemon.call("POST", "jobs?held=1", {**job("true", queue="open", array="0-4499"), **QUIET})
+        for by in ("user", "queue"):
+            self.assertEqual([row["jobs"] for row in self.daemon.call("GET", f"usage?by={by}")["usage"]], [4_500])
+        self.daemon.call("POST", "jobs/1:cancel")
+
 
 class Stopping(Changes):
     def deaf(self, **more):
