@@ -48,6 +48,9 @@ target_compile_options(muster_warnings INTERFACE
   -Wshadow
   -Werror
 )
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(muster_warnings INTERFACE -Wreserved-identifier)
+endif()
 # gcc 12 sees overlaps and uninitialised optionals that are not there once it inlines std::string and
 # std::optional at -O2 and above; clang and gcc's own -O1 build check the same code without them.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)
