@@ -159,6 +159,8 @@ class Player {
     }
     played_.lost = false;
     if (!known_) played_.detached = true;
+    // Answers of the terminal to the program are not for the shell that reads next.
+    if (options_.terminal) ::tcflush(STDIN_FILENO, TCIFLUSH);
     return played_;
   }
 
