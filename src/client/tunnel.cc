@@ -237,6 +237,7 @@ Result<Played> Play(Client& client, const std::string& path, Client::Query query
   }
   auto socket = client.Open(path, query);
   if (!socket) return tl::unexpected(socket.error());
+  if (options.on_joined) options.on_joined();
   WriteAll(STDERR_FILENO, options.greeting);
   return Player(**socket, options).Run();
 }
