@@ -10,6 +10,7 @@
 
 #include "cli/enter.h"
 #include "cli/job_verbs.h"
+#include "cli/keyboard.h"
 #include "client/tunnel.h"
 
 namespace muster::cli {
@@ -100,38 +101,64 @@ int Fate(Session& session, const std::string& job) {
   return Wait(session, wait);
 }
 
-int AttendTerminal(Session& session, const std::string& job) {
-  bool shown = false, anew = true;
+enum class Left : std::uint8_t { kDetached, kShown, kNeverJoined };  // the last two: it has ended
+
+// One launch of it after the other, until it has ended or is left.
+Result<Left> Follow(Session& session, const std::string& job, Keyboard& keys) {
+  auto ended = Left::kNeverJoined;
+  bool greets = true, lost = false;
   for (std::int64_t launch = 0;;) {
     const auto now = AwaitStart(session, job, launch);
-    if (!now) return Refuse(now.error());
-    if (now->ended) break;
+    if (!now) return tl::unexpected(now.error());
+    if (now->ended) return ended;
     launch = now->launch;
     const auto played = client::Play(
         session.client(), "jobs/" + job + "/attach", {{"worker", "0"}},
         {.terminal = true,
          .at_input_end = client::AtInputEnd::kLeave,
-         .greeting = anew ? "attached to job " + job + "; Ctrl-] leaves it running\n" : ""});
-    if (played) anew = false;
-    if (played && played->detached) {
-      std::cerr << "\r\ndetached; `muster attach " << job << "` comes back\n";
-      return 0;
+         .greeting = greets ? "attached to job " + job + "; Ctrl-] leaves it running\r\n" : "",
+         .on_joined = [&] {
+           keys.Release();
+           if (lost) std::cout << kClearScreen << std::flush;
+         }});
+    if (played && played->detached) return Left::kDetached;
+    if (played) {
+      keys.Watch();
+      ended = Left::kShown;
+      greets = lost = played->lost;
     }
-    shown |= played.has_value();
-    if (played && played->lost) {  // with the daemon; the terminal is where it was
-      std::cerr << "\r\nthe connection was lost; job " << job << " is not concerned\n";
+    if (played && lost) {  // with the daemon; the terminal is where it was
+      std::cerr << "\r\nthe connection was lost; job " << job << " is not concerned\r\n";
       --launch;
-      anew = true;
       continue;
     }
     if (!played) {
       // It may have ended between the question and the call.
       const auto again = Look(session, job);
-      if (!again || (again->runs && again->launch == launch)) return Refuse(played.error());
-      continue;
+      if (!again || (again->runs && again->launch == launch)) {
+        return tl::unexpected(played.error());
+      }
     }
   }
-  if (!shown) {
+}
+
+int AttendTerminal(Session& session, const std::string& job) {
+  Keyboard keys(true, [&job](char key) { return LeaveAway(job, key); });
+  auto patience = session.Persist();
+  patience.on_wait = [&keys, say = patience.on_wait](int left_ms) {
+    keys.Watch();
+    say(left_ms);
+  };
+  session.client().Persist(patience);
+  const auto left = Follow(session, job, keys);
+  session.Persist();
+  keys.Restore();
+  if (!left) return Refuse(left.error());
+  if (*left == Left::kDetached) {
+    std::cerr << "\r\ndetached; `muster attach " << job << "` comes back\n";
+    return 0;
+  }
+  if (*left == Left::kNeverJoined) {
     if (auto output = ShowOutput(session, job); !output) return Refuse(output.error());
   }
   return Fate(session, job);

@@ -3,7 +3,8 @@
 // Every key goes to the program but Ctrl-], which leaves it running; so does the end of our input.
 // Attach() ends with the program's own status, 128 and the signal where one ended it, or 0 when it
 // was left. Attend() is what `run` does: it ends as `muster wait` does, and shows everything the
-// program printed even where it ended before anybody could be attached.
+// program printed even where it ended before anybody could be attached. While the daemon is away
+// Ctrl-] and Ctrl-C leave, and other keys are dropped.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,11 @@ int Attach(Session& session, const std::string& job, std::int64_t worker);
 enum class Joined : std::uint8_t { kTerminal, kOutput };
 // Says on one line what it waits for, where standard error is a terminal.
 int Attend(Session& session, const std::string& job, Joined how);
+
+// Keyboard's `leave` for it: says that the job goes on and how to come back.
+int LeaveAway(const std::string& job, char key);
+// What was on the screen is shown again by whoever is joined anew.
+inline constexpr const char* kClearScreen = "\033[0m\033[H\033[2J";
 
 // Both ends of it: one that is joined to a worker's needs both.
 bool AtTerminal();

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/enter.h"
+#include "cli/keyboard.h"
 #include "cli/verbs.h"
 #include "client/tunnel.h"
 
@@ -12,6 +13,8 @@ namespace muster::cli {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr int kInterrupted = 130;
 
 struct EnterOptions {
   std::string job;
@@ -49,29 +52,49 @@ int Exec(Session& session, const EnterOptions& options) {
 
 }  // namespace
 
+int LeaveAway(const std::string& job, char key) {
+  const bool interrupted = key == kInterruptKey;
+  std::cerr << "\r\033[K" << (interrupted ? "job " + job + " goes on; " : "detached; ")
+            << "`muster attach " << job << "` comes back" << std::endl;
+  return interrupted ? kInterrupted : 0;
+}
+
 int Attach(Session& session, const std::string& job, std::int64_t worker) {
   const bool terminal = AtTerminal();
   const std::string how_back = "`muster attach " + job + "` comes back";
   std::string greeting = terminal
-                             ? "attached; Ctrl-] leaves it running\n"
+                             ? "attached; Ctrl-] leaves it running\r\n"
                              : "attached without a terminal: lines are sent as they are, and the "
                                "end of the input leaves it running\n";
+  bool again = false;
+  Keyboard keys(terminal, [&job](char key) { return LeaveAway(job, key); });
   session.Persist();
   for (;;) {
-    const auto played = client::Play(
-        session.client(), "jobs/" + job + "/attach", {{"worker", std::to_string(worker)}},
-        {.terminal = terminal, .at_input_end = client::AtInputEnd::kLeave, .greeting = greeting});
-    if (!played || !played->lost) return StatusOf(played, how_back);
+    const auto played = client::Play(session.client(), "jobs/" + job + "/attach",
+                                     {{"worker", std::to_string(worker)}},
+                                     {.terminal = terminal,
+                                      .at_input_end = client::AtInputEnd::kLeave,
+                                      .greeting = greeting,
+                                      .on_joined = [&] {
+                                        keys.Release();
+                                        if (again) std::cout << kClearScreen << std::flush;
+                                      }});
+    const bool lost = played && played->lost;
     // Without a terminal whoever reads could not tell what is printed again from what is new.
-    if (!terminal) {
+    if (lost && !terminal) {
       return Refuse(
           {ErrorCode::kUnavailable, "musterd went away; the job is not concerned", how_back});
     }
-    std::cerr << "\r\nthe connection was lost; the job is not concerned\n";
+    if (!lost) keys.Restore();
+    if (!lost) return StatusOf(played, how_back);
+    keys.Watch();
+    std::cerr << "\r\nthe connection was lost; the job is not concerned\r\n";
     if (const auto there = session.client().Get("jobs/" + job); !there) {
+      keys.Restore();
       return Refuse(there.error());
     }
-    greeting = "attached again\n";
+    again = true;
+    greeting = "attached again\r\n";
   }
 }
 

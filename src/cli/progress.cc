@@ -2,17 +2,23 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/units.h"
 #include "cli/table.h"
 #include "cli/text.h"
 
 namespace muster::cli {
 namespace {
 
+using Json = nlohmann::json;
+
 constexpr std::int64_t kAskAgainMs = 1000;
+// The terminal writes ^C behind the line, which must not begin one of its own.
+constexpr std::size_t kForInterrupt = 3;
 constexpr std::string_view kErase = "\r\033[K";
 
 // Ctrl-C leaves a clean line and ends us as it would have.
@@ -21,6 +27,8 @@ extern "C" void EraseAndEnd(int number) {
   std::signal(number, SIG_DFL);
   std::raise(number);
 }
+
+bool Runs(const std::string& phase) { return phase == "running" || phase == "stopping"; }
 
 }  // namespace
 
@@ -33,8 +41,8 @@ void Progress::Say(std::string_view text) {
   if (!written_) std::signal(SIGINT, EraseAndEnd);
   written_ = true;
   columns_ = TerminalColumns(STDERR_FILENO);
-  // The terminal writes ^C behind it, which must not begin a line of its own.
-  std::cerr << kErase << Cut(Clean(text), columns_ > 3 ? columns_ - 3 : 0) << std::flush;
+  const auto room = columns_ > kForInterrupt ? columns_ - kForInterrupt : 0;
+  std::cerr << kErase << Cut(Clean(text), room) << std::flush;
 }
 
 void Progress::Erase() {
@@ -44,34 +52,86 @@ void Progress::Erase() {
   written_ = false;
 }
 
-void JobProgress::Look(const nlohmann::json& job) {
+std::int64_t TasksDone(const Json& job) {
+  const auto& status = job.at("status");
+  std::int64_t done = 0;
+  for (const char* fate : {"succeeded", "failed", "cancelled"}) {
+    done += status.value(fate, std::int64_t{0});
+  }
+  return done;
+}
+
+Pace PaceOf(const Json& job, const FirstLook& first, std::int64_t now_ms) {
+  const auto& status = job.at("status");
+  if (status.contains("tasks")) {
+    Pace pace{TasksDone(job), status.value("tasks", std::int64_t{0}), -1, false};
+    // By what was seen; of one that nothing was seen of yet, by all it did since it was sent.
+    const bool seen = pace.done > first.done;
+    const auto did = seen ? pace.done - first.done : pace.done;
+    const auto took_ms = now_ms - (seen ? first.at_ms : TimeMs(job, "created_at"));
+    if (did > 0 && took_ms > 0) {
+      pace.left_ms =
+          static_cast<std::int64_t>(static_cast<double>(took_ms) / static_cast<double>(did) *
+                                    static_cast<double>(pace.all - pace.done));
+    }
+    return pace;
+  }
+  const auto limits = job.value("spec", Json::object()).value("limits", Json::object());
+  const auto limit_ms = ParseDurationMs(limits.value("time", "")).value_or(0);
+  if (limit_ms <= 0 || !Runs(status.value("phase", ""))) return {};
+  const auto ran_ms = std::min(status.value("ran_ms", std::int64_t{0}), limit_ms);
+  return {ran_ms, limit_ms, limit_ms - ran_ms, true};
+}
+
+std::string ProgressLine(const Json& job, const Pace& pace, std::string_view rest,
+                         std::size_t columns) {
+  const auto& status = job.at("status");
+  const std::size_t room = columns > kForInterrupt ? columns - kForInterrupt : 0;
+  std::string before;
+  const std::size_t width = columns >= 100 ? 20 : columns >= 40 ? 10 : 0;
+  if (pace.all > 0 && width > 0) {
+    const auto full =
+        width * static_cast<std::size_t>(pace.done) / static_cast<std::size_t>(pace.all);
+    before = "[" + std::string(full, '#') + std::string(width - full, '-') + "] ";
+  }
+  before += "job " + job.value("id", "") + " ";
+  std::string behind = ": ";
+  const auto phase = status.value("phase", "");
+  const bool tasks = status.contains("tasks");
+  if (!tasks || phase != "running") behind += phase + (tasks ? ", " : "");
+  if (tasks) behind += std::to_string(pace.done) + " of " + Count(pace.all, "task") + " done";
+  if (pace.left_ms >= 0) {
+    behind += (pace.at_most ? ", at most " : ", about ") + Ago(pace.left_ms) + " left";
+  }
+  behind += "; ";
+  // A name gives way to the time left and to the beginning of the rest.
+  const auto taken = before.size() + behind.size() + std::min<std::size_t>(rest.size(), 12);
+  const auto name =
+      Cut(Clean(job.value("name", "")), std::max(columns / 6, room > taken ? room - taken : 0));
+  return Cut(Clean(before + name + behind + std::string(rest)), room);
+}
+
+void JobProgress::Look(const Json& job) {
   if (!shown()) return;
   const auto now = WallMs();
   const auto id = job.value("id", "");
   const auto& status = job.at("status");
-  const auto phase = status.value("phase", "");
   if (id != job_) {
     job_ = id;
     reason_.clear();
     asked_ms_ = 0;
+    first_ = {now, TasksDone(job)};
   }
-  const bool runs = phase == "running" || phase == "stopping";
+  const bool runs = Runs(status.value("phase", ""));
   if (!runs && now - asked_ms_ >= kAskAgainMs) {
     asked_ms_ = now;
     const auto why = session_.client().Get("jobs/" + id + "/explain");
-    const auto got = why ? nlohmann::json::parse(*why, nullptr, false) : nlohmann::json();
+    const auto got = why ? Json::parse(*why, nullptr, false) : Json();
     reason_ = got.is_object() ? got.value("sentence", "") : "";
   }
-  std::string text = "job " + id + " " + job.value("name", "") + ": " + phase;
-  if (status.contains("tasks")) {
-    const int ended =
-        status.value("succeeded", 0) + status.value("failed", 0) + status.value("cancelled", 0);
-    text +=
-        ", " + std::to_string(ended) + " of " + Count(status.value("tasks", 0), "task") + " done";
-  }
-  text += "; waited " + Ago(now - begun_ms_);
-  if (!runs && !reason_.empty()) text += "; " + reason_;
-  line_.Say(text);
+  std::string rest = "waited " + Ago(now - begun_ms_);
+  if (!runs && !reason_.empty()) rest += "; " + reason_;
+  line_.Say(ProgressLine(job, PaceOf(job, first_, now), rest, line_.columns()));
 }
 
 }  // namespace muster::cli

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <string_view>
 
 #include "cli/session.h"
@@ -21,6 +22,7 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   bool shown() const { return columns_ > 0; }
+  std::size_t columns() const { return columns_; }
   void Say(std::string_view text);
   void Erase();
 
@@ -29,8 +31,28 @@ class Progress {
   bool written_ = false;
 };
 
-// The line for one job after the other: how long it has been waited for, what it does instead of
-// what is wanted, and why. Asks the daemon for the reason at most once a second.
+// How far a job is, where that is known: an array by its tasks, one that runs by its time limit.
+struct Pace {
+  std::int64_t done = 0;
+  std::int64_t all = 0;  // 0: not known
+  std::int64_t left_ms = -1;
+  bool at_most = false;  // it may end long before that
+};
+// When an array was looked at first, and what was done by then.
+struct FirstLook {
+  std::int64_t at_ms = 0;
+  std::int64_t done = 0;
+};
+Pace PaceOf(const nlohmann::json& job, const FirstLook& first, std::int64_t now_ms);
+std::int64_t TasksDone(const nlohmann::json& job);
+
+// The line: a bar where `pace` is known and the window has room for it, the time left, and the
+// rest.
+std::string ProgressLine(const nlohmann::json& job, const Pace& pace, std::string_view rest,
+                         std::size_t columns);
+
+// The line for one job after the other: how far it is, how long it has been waited for, what it
+// does instead of what is wanted, and why. Asks the daemon for the reason at most once a second.
 class JobProgress {
  public:
   explicit JobProgress(Session& session) : session_(session), begun_ms_(WallMs()) {}
@@ -44,6 +66,7 @@ class JobProgress {
   Progress line_;
   std::int64_t begun_ms_;
   std::int64_t asked_ms_ = 0;
+  FirstLook first_;
   std::string job_, reason_;
 };
 

@@ -159,6 +159,8 @@ class Player {
     }
     played_.lost = false;
     if (!known_) played_.detached = true;
+    // Answers of the terminal to the program are not for the shell that reads next.
+    if (options_.terminal) ::tcflush(STDIN_FILENO, TCIFLUSH);
     return played_;
   }
 
@@ -235,6 +237,7 @@ Result<Played> Play(Client& client, const std::string& path, Client::Query query
   }
   auto socket = client.Open(path, query);
   if (!socket) return tl::unexpected(socket.error());
+  if (options.on_joined) options.on_joined();
   WriteAll(STDERR_FILENO, options.greeting);
   return Player(**socket, options).Run();
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "base/result.h"
@@ -32,7 +33,8 @@ enum class AtInputEnd : std::uint8_t {
 struct PlayOptions {
   bool terminal = false;  // the program has one, and so have we
   AtInputEnd at_input_end = AtInputEnd::kTell;
-  std::string greeting = {};  // said on standard error once it is joined
+  std::string greeting = {};             // said on standard error once it is joined
+  std::function<void()> on_joined = {};  // before that
 };
 
 // Ctrl-], as in telnet: shells and editors leave it alone.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "shim/queries.h"
+
 namespace muster::shim {
 
 void Replay::Keep(std::string_view bytes) {
@@ -20,9 +22,8 @@ void Replay::Keep(std::string_view bytes) {
 
 std::string Replay::Text() const {
   std::string text = ring_.substr(next_) + ring_.substr(0, next_);
-  if (!cut_) return text;
-  const auto line = text.find('\n');
-  return line == std::string::npos ? text : text.substr(line + 1);
+  const auto line = cut_ ? text.find('\n') : std::string::npos;
+  return WithoutQueries(line == std::string::npos ? text : text.substr(line + 1));
 }
 
 }  // namespace muster::shim

@@ -1,8 +1,8 @@
 // Replay: the last of what a terminal showed, for whoever attaches to it later.
 //
 // Bounded, and taken with the first byte: most workers have no terminal. What is told begins with a
-// line where the beginning was overwritten, so that no half of an escape sequence is shown. Costs
-// one copy per byte.
+// line where the beginning was overwritten, so that no half of an escape sequence is shown, and
+// holds no question that the terminal would answer again. Costs one copy per byte.
 #pragma once
 
 #include <cstddef>

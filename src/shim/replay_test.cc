@@ -23,5 +23,12 @@ TEST(Replay, TellsTheLastWholeLinesWhenTheFirstAreOverwritten) {
   EXPECT_EQ(replay.Text(), "23456789") << "no line at all is better than nothing";
 }
 
+TEST(Replay, AsksTheTerminalNothing) {
+  Replay replay(64);
+  replay.Keep("$ \033[6");
+  replay.Keep("nvi\033]11;?\007\n");
+  EXPECT_EQ(replay.Text(), "$ vi\n");
+}
+
 }  // namespace
 }  // namespace muster::shim

@@ -301,6 +301,21 @@ class Screens(CliCase):
         self.assertNotIn("\n", one.text)
         self.assertTrue(one.text.endswith("\r\033[K"))
 
+    def test_a_wait_has_a_bar_and_the_time_left_where_they_are_known(self):
+        self.daemon.submit(job("sleep 600", name="limited", limits={"time": "2h"}))
+        one = self.terminal("wait", "limited")
+        one.until(lambda text: "left" in text)
+        self.assertRegex(one.text, r"\[-{10}\] job 1 limited: running, at most (1 h 59|2 h 00) min left; waited")
+        self.daemon.call("POST", "jobs/limited:cancel")
+        self.assertEqual(one.end(), 102)
+        mark = self.path("go")
+        self.daemon.submit(dict(job(f"[ $MUSTER_ARRAY_INDEX = 0 ] || until [ -e {mark} ]; do sleep 0.05; done", name="many"), array="0-3"))
+        one = self.terminal("wait", "many")
+        one.until(lambda text: "left" in text)
+        self.assertRegex(one.text, r"\[##--------\] job \d+ many: (waiting, )?1 of 4 tasks done, about \d+ s left; waited")
+        mark.touch()
+        self.assertEqual(one.end(), 0)
+
     def test_run_and_logs_wait_likewise_and_a_pipe_sees_nothing_of_it(self):
         self.daemon.call("POST", "jobs?held=1", job("echo hello", name="kept"))
         one = self.terminal("logs", "-f", "kept")

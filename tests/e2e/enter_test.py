@@ -15,6 +15,7 @@ import subprocess
 import sys
 import termios
 import time
+import tty
 import unittest
 import urllib.parse
 import urllib.request
@@ -274,6 +275,38 @@ class Attended(Enter):
             self.assertIn(said, ours.seen)
         got = self.daemon.muster("run", "--kind", "build", "--", "true")
         self.assertEqual((got.returncode, got.stdout), (0, ""))
+
+    def test_old_questions_to_the_terminal_are_not_asked_again(self):
+        asked = "\\033[6n\\033[c\\033]11;?\\007\\033P$qm\\033\\\\"
+        self.daemon.submit(dict(job("", name="asks", terminal=True),
+                                command=["/bin/sh", "-c", f"printf 'one {asked}two \\033[1mthree\\n'; exec cat"]))
+        self.until(lambda: "three" in self.out("asks"))
+        ours = Ours(self.daemon, "attach", "asks")
+        ours.until(b"three")
+        self.assertIn(b"one two \033[1mthree", ours.seen)
+        os.write(ours.ours, b"\x1d")
+        self.assertEqual(ours.end(), 0, ours.seen)
+
+    def test_what_is_unread_when_it_is_left_does_not_reach_the_shell(self):
+        self.daemon.submit(dict(job("", name="box", terminal=True), command=["/bin/cat"]))
+        self.daemon.wait("box", ("running",))
+        ours = Ours(self.daemon, "attach", "box")
+        shells = fcntl.ioctl(ours.ours, 0x5441, os.O_RDONLY | os.O_NOCTTY)  # TIOCGPTPEER: whoever reads the terminal next
+        os.write(ours.ours, b"hello\n")
+        ours.until(b"hello\r\nhello")
+        unread = lambda: struct.unpack("i", fcntl.ioctl(shells, termios.FIONREAD, b"    "))[0]
+        got = lambda: int(pathlib.Path(f"/proc/{ours.process.pid}/io").read_text().split()[1])
+        self.daemon.process.send_signal(signal.SIGSTOP)  # so that it says goodbye for a while
+        before = got()
+        os.write(ours.ours, b"\x1d")
+        self.until(lambda: got() > before)
+        os.write(ours.ours, b"\033[1;1R\n")
+        ours.until(b"detached")
+        self.daemon.process.send_signal(signal.SIGCONT)
+        self.assertEqual(ours.process.wait(timeout=30), 0)
+        tty.setraw(shells, termios.TCSANOW)  # as a shell does that edits lines
+        self.assertEqual(unread(), 0)
+        os.close(shells)
 
     def test_while_it_waits_one_line_says_why_and_it_ends_as_wait_does(self):
         holder = self.daemon.submit(dict(job("sleep 600", gpus=4, name="holder"), kind="build"))

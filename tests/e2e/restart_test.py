@@ -202,13 +202,38 @@ class Terminals(Restart):
         out, err = beside.communicate(timeout=60)
         self.assertEqual(beside.returncode, 6)
         self.assertIn("musterd went away: the program was told to end", err)
+        os.write(ours.ours, b"echo dropped\n")
         self.daemon.start()
         ours.until(b"attached again")
         os.write(ours.ours, b"echo two=$((40+2))\n")
         ours.until(b"two=42")
+        self.assertNotIn(b"dropped", ours.seen)
+        before, _, again = ours.seen.partition(b"\033[H\033[2J")
+        self.assertIn(b"connection was lost", before)
+        self.assertIn(b"one=41", again)  # the screen is cleared before it is shown again
         os.write(ours.ours, b"\x1d")
         self.assertEqual(ours.end(), 0)
         self.assertEqual(self.phase("box"), "running")
+
+    def test_while_the_daemon_is_away_two_keys_leave_and_the_job_goes_on(self):
+        def away(*words):
+            ours = enter_test.Ours(self.daemon, *words)
+            ours.until(b"attached")
+            os.write(ours.ours, b"echo one=$((40+1))\n")
+            ours.until(b"one=41")
+            return ours
+        run = away("run", "--kind", "build", "--name", "desk", "--", "/bin/sh", "-i")
+        attach = away("attach", "desk")
+        self.end()
+        for ours, key, said, status in ((run, b"\x03", b"goes on; `muster attach 1` comes back", 130),
+                                        (attach, b"\x1d", b"detached; `muster attach desk` comes back", 0)):
+            ours.until(b"does not answer; trying again")
+            os.write(ours.ours, b"typed" + key)
+            self.assertEqual(ours.end(), status)
+            self.assertIn(said, ours.seen)
+            self.assertNotIn(b"typed", ours.seen)
+        self.daemon.start()
+        self.assertEqual(self.phase("desk"), "running")
 
     def test_a_run_at_a_terminal_is_joined_again_and_ends_as_the_job_does(self):
         ours = enter_test.Ours(self.daemon, "run", "--kind", "build", "--name", "desk", "--", "/bin/sh", "-i")
