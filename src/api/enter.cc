@@ -1,5 +1,7 @@
 #include "api/enter.h"
 
+#include <fmt/format.h>
+
 #include "api/jobs.h"
 #include "model/problems.h"
 
@@ -18,10 +20,18 @@ Result<Place> PlaceOf(Controller& control, const Access& access, const Call& cal
   const auto w = static_cast<std::uint32_t>(call.Number("worker", 0));
   if (auto has = HasWorker(*job, w); !has) return tl::unexpected(has.error());
   if (w >= job->workers.size() || job->workers[w].phase != state::WorkerPhase::kRunning) {
-    return Fail(
-        ErrorCode::kConflict,
-        "worker " + std::to_string(w) + " of job " + std::to_string(job->id) + " does not run",
-        "`muster describe` shows which do");
+    const auto phase = state::PhaseOf(*job);
+    auto what = fmt::format("worker {} of job {} does not run", w, job->id);
+    if (state::Ended(phase)) {
+      return Fail(ErrorCode::kConflict, what + "; the job has ended",
+                  fmt::format("`muster describe {}` shows how", job->id));
+    }
+    if (phase == state::Phase::kRunning) {
+      return Fail(ErrorCode::kConflict, std::move(what),
+                  fmt::format("`muster describe {}` shows which do", job->id));
+    }
+    return Fail(ErrorCode::kConflict, fmt::format("{}; the job is {}", what, state::Name(phase)),
+                fmt::format("`muster wait {} --for running`, then again", job->id));
   }
   const auto& worker = job->workers[w];
   auto* pool = control.PoolOf(worker.node);

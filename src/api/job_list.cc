@@ -40,10 +40,19 @@ struct JobQuery {
   }
 };
 
+// Whoever chooses a phase of those that have ended wants to see them.
+bool AsksForEnded(const std::vector<Condition>& filter) {
+  return std::any_of(filter.begin(), filter.end(), [](const auto& one) {
+    if (one.of != JobKey::kPhase || one.op != Comparison::Op::kIs) return false;
+    return std::any_of(state::kPhases.begin(), state::kPhases.end(), [&](const auto phase) {
+      return state::Ended(phase) && state::Name(phase) == one.value;
+    });
+  });
+}
+
 Result<JobQuery> ParseQuery(const Call& call, const Sealer& sealer) {
   JobQuery query{call, {}, ParseOrder(call.Text("sort")), {}, call.Text("queue"), {}, false};
   query.below = query.queue + "/";
-  query.all = call.Flag("all");
   auto filter = ParseFilter(call.Text("filter"));
   if (!filter) return tl::unexpected(filter.error());
   query.filter = std::move(*filter);
@@ -54,6 +63,7 @@ Result<JobQuery> ParseQuery(const Call& call, const Sealer& sealer) {
       query.filter.push_back(std::move(*condition));
     }
   }
+  query.all = call.Flag("all") || AsksForEnded(query.filter);
   if (auto known = CheckFields(call.operation(), call.Text("fields")); !known) {
     return tl::unexpected(known.error());
   }
@@ -65,9 +75,9 @@ Result<JobQuery> ParseQuery(const Call& call, const Sealer& sealer) {
   if (!after) return tl::unexpected(after.error());
   query.after = std::move(*after);
   if (query.all && (query.order.by != state::SortBy::kNumber || !query.order.descending)) {
-    return tl::unexpected(Error{ErrorCode::kUsage,
-                                "jobs that have ended are listed newest first only",
-                                "leave out `all`, or sort by -id or -created_at", "sort"});
+    return tl::unexpected(
+        Error{ErrorCode::kUsage, "jobs that have ended are listed newest first only",
+              "sort by -id or -created_at, or leave out `all` and phases of the end", "sort"});
   }
   return query;
 }

@@ -1,6 +1,7 @@
 #include "api/people.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/units.h"
 #include "control/view_parts.h"
@@ -110,6 +111,20 @@ void ListTokens(Desk& desk, const Call& call) {
   });
 }
 
+namespace {
+
+// What `muster user set` or the kernel gives it, on whatever queue; none: neither does.
+std::optional<control::Role> RoleEverywhere(const state::State& state, const Access& access) {
+  if (access.IsAdmin()) return control::Role::kAdmin;
+  const auto& caller = access.caller();
+  if (caller.is_root) return caller.cap;
+  const auto known = state.users().find(caller.user);
+  if (known == state.users().end()) return std::nullopt;
+  return std::min(control::ParseRole(known->second.role), caller.cap);
+}
+
+}  // namespace
+
 void WhoAmI(Desk& desk, const Call& call) {
   desk.Read(call, [](Controller& control, const Access& access) -> Result<Answer> {
     DocNode node = MapNode(), roles = MapNode();
@@ -117,6 +132,9 @@ void WhoAmI(Desk& desk, const Call& call) {
     Put(node, "groups", model::TextListNode(access.groups()));
     Put(node, "from", TextNode(access.caller().from));
     Put(node, "admin", model::BoolNode(access.IsAdmin()));
+    if (const auto role = RoleEverywhere(control.state(), access)) {
+      Put(node, "role", TextNode(Name(*role)));
+    }
     for (const auto& queue : control.state().queues()) {
       const auto role = access.On(queue.name);
       if (role > control::Role::kNone) Put(roles, queue.name, TextNode(Name(role)));

@@ -78,8 +78,10 @@ Commands::Commands(CLI::App& app, int& status, const std::string& version)
   ps->add_option("-u,--user", w.list.user, "of this user");
   ps->add_option("--phase", w.list.phase, "of this phase: waiting, running, failed, ...");
   ps->add_option("--kind", w.list.kind, "of this kind: build or train");
-  ps->add_option("--filter", w.list.filter,
-                 "conditions with commas between: gpus>=4,user!=ana,name~resnet,labels.team=a");
+  ps->add_option(
+      "--filter", w.list.filter,
+      "conditions with commas between: gpus>=4,user!=ana,name~resnet,labels.team=a; gpus is "
+      "status.gpus_asked");
   ps->add_option(
       "--sort", w.list.sort,
       "id, name, user, queue, priority, gpus or created_at; -gpus: largest first; with -a id or "
@@ -259,7 +261,7 @@ void Commands::AddOutputVerbs(CLI::App& app) {
                      kEvents);
   IsName(events->add_option("JOB", w.events.job, "of one job only"), "job");
   events->add_flag("-f,--follow", w.events.follow, "go on; with -o json one object a line");
-  events->add_flag("--cycles", w.events.cycles, "also each scheduling cycle, as -o wide does");
+  events->add_flag("--cycles", w.events.cycles, "also each scheduling cycle");
   Note(events,
        "The newest comes last. --filter takes keys of -o json: kind=job-ended, facts.job=7,\n"
        "facts.node=lab-3; --sort revision or -revision. -o name prints revisions.");
@@ -288,7 +290,14 @@ void Commands::AddClusterVerbs(CLI::App& app) {
   auto* gpus = w.verbs.IsList(
       w.verbs.Add(&app, "gpus", "Every GPU and who has it",
                   "muster gpus\nmuster gpus --topology\nmuster gpus --filter type=H100 -o jsonl",
-                  [&w](Session& s) { return Gpus(s, w.topology); }));
+                  [&w](Session& s) {
+                    // A part of a node's GPUs would be shown as all of them.
+                    if (w.topology && w.verbs.common().selection.limit > 0) {
+                      return Refuse({ErrorCode::kUsage, "--limit: the tree of --topology is whole",
+                                     "leave it out, or choose with --filter"});
+                    }
+                    return Gpus(s, w.topology);
+                  }));
   gpus->add_flag("--topology", w.topology, "by node, NUMA node, PCIe switch and NVLink island");
   CLI::App* queue = w.verbs.Group("queue", "Queues and their quotas");
   w.verbs.IsList(

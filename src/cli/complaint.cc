@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "cli/help_text.h"
@@ -17,6 +19,9 @@ std::string DidYouMean(const std::string& word, const std::vector<std::string>& 
   const auto near = model::Nearest(word, names);
   return near.empty() ? "" : fmt::format("; did you mean {}?", near);
 }
+
+// Verbs that are described for a later release.
+constexpr std::array<std::string_view, 4> kLater = {"tune", "estimate", "runs", "policy"};
 
 std::vector<std::string> VerbsBelow(const CLI::App& app) {
   std::vector<std::string> names;
@@ -60,6 +65,9 @@ std::string Missing(const std::string& said) {
 std::string NoVerb(const CLI::App& app, const std::string& path, const std::string& word) {
   const auto known = VerbsBelow(app);
   const bool top = path.find(' ') == std::string::npos;
+  if (top && std::find(kLater.begin(), kLater.end(), word) != kLater.end()) {
+    return fmt::format("{} is not available yet (`muster help` lists what is)", word);
+  }
   std::string list;
   for (const auto& name : known) list += (list.empty() ? "" : ", ") + name;
   return fmt::format("no verb \"{}\"{}{} ({})", Clean(word), top ? "" : " of `" + path + "`",

@@ -42,7 +42,14 @@ TEST_F(ComplaintTest, AVerbThatWasMistypedIsNamed) {
   EXPECT_EQ(Said({"queue", "shwo"}),
             "no verb \"shwo\" of `muster queue`; did you mean show? (one of show, list)");
   EXPECT_EQ(Said({"frobnicate"}), "no verb \"frobnicate\" (`muster help` lists them)");
+  EXPECT_EQ(Said({"pq"}), "no verb \"pq\" (`muster help` lists them)");
   EXPECT_EQ(Said({"ps", "--all"}), "");
+}
+
+TEST_F(ComplaintTest, AVerbOfALaterReleaseIsNotTakenForASlip) {
+  EXPECT_EQ(Said({"runs"}), "runs is not available yet (`muster help` lists what is)");
+  EXPECT_EQ(Said({"tune", "job.yaml"}), "tune is not available yet (`muster help` lists what is)");
+  EXPECT_EQ(Said({"queue", "policy"}), "no verb \"policy\" of `muster queue` (one of show, list)");
 }
 
 TEST_F(ComplaintTest, AFlagThatWasMistypedIsNamedAndAHiddenOneIsNot) {

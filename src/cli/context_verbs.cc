@@ -118,12 +118,8 @@ int View(Verbs& verbs, bool origins) {
   if (!file) return Refuse(file.error());
   nlohmann::ordered_json shown;
   for (const auto& one : settings->all) {
-    if (origins) {
-      shown["settings"].push_back(
-          {{"name", one.name}, {"value", one.value}, {"origin", one.origin}});
-    } else {
-      shown["settings"][one.name] = one.value;
-    }
+    shown["settings"].push_back({{"name", one.name}, {"value", one.value}});
+    if (origins) shown["settings"].back()["origin"] = one.origin;
   }
   shown["contexts"] = nlohmann::ordered_json::array();
   for (const auto& [name, context] : file->contexts) {
@@ -134,7 +130,7 @@ int View(Verbs& verbs, bool origins) {
                                  {"current", name == file->current}});
   }
   const auto output = verbs.common().output;
-  if (origins && output == Output::kJsonl) shown.erase("contexts");  // one list, a row a line
+  if (output == Output::kJsonl) shown.erase("contexts");  // one list, a row a line
   Session session(settings->target, output);
   return session.Show(shown.dump(2), [&](const Json&) {
     std::vector<std::vector<std::string>> rows;

@@ -48,8 +48,8 @@ everything and changes nothing.)"},
      R"(`--filter` takes conditions with commas between, all of which must hold: `phase=ready`,
 `gpus>=4`, `user!=ana`, `name~resnet` (contains), `labels.rack=r1`. `--sort` takes a key of `-o json`;
 with a minus sign in front (`--sort=-gpus`) the largest come first. Of keys inside `status` and `spec`
-the last word is enough. What only grows (`decisions`, `audit`) stays in its order. `--limit` shows at
-most so many.)"},
+the last word is enough; of jobs `gpus` is `status.gpus_asked`. What only grows (`decisions`,
+`audit`) stays in its order. `--limit` shows at most so many.)"},
     {"Which daemon",
      R"(The first of: `--socket`, `--context`, `$MUSTER_DAEMON`, `$MUSTER_CONTEXT`, the current context of
 `~/.config/muster/config.yaml` (made by `muster login`), the socket of this machine. `$MUSTER_TOKEN`

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <bit>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -57,16 +56,14 @@ std::string Named(const std::vector<std::string>& names) {
 
 // "GPU 2 of " or "GPUs 0,1 of "; nothing where there are none.
 std::string Devices(const Json& facts) {
+  const auto gpus = Part(facts, "devices");
+  if (!gpus.is_array() || gpus.empty()) return "";
   std::string list;
-  const auto bits = Part(facts, "devices");
-  if (!bits.is_number()) return "";
-  const auto all = bits.get<std::uint64_t>();
-  for (auto mask = all; mask != 0; mask &= mask - 1) {
+  for (const auto& gpu : gpus) {
     if (!list.empty()) list += ",";
-    list += std::to_string(std::countr_zero(mask));
+    list += gpu.dump();
   }
-  if (list.empty()) return "";
-  return fmt::format("GPU{} {} of ", std::popcount(all) == 1 ? "" : "s", list);
+  return fmt::format("GPU{} {} of ", gpus.size() == 1 ? "" : "s", list);
 }
 
 std::string NodeJoined(const Json& facts) {
@@ -301,6 +298,23 @@ std::string WhyText(std::string_view why) {
     if (word.why == why) return std::string(word.said);
   }
   return std::string(why);
+}
+
+Explained TellWhy(const std::string& who, const nlohmann::json& explanation) {
+  constexpr std::string_view kEnded = "it has ended: ";
+  const auto phase = explanation.value("phase", "");
+  auto sentence = explanation.value("sentence", "");
+  if (sentence.starts_with(kEnded)) sentence.erase(0, kEnded.size());
+  const bool has = phase == "succeeded" || phase == "failed";
+  Explained out{fmt::format("{} {} ", who,
+                            has                    ? "has"
+                            : phase == "cancelled" ? "was"
+                                                   : "is"),
+                phase, ": " + sentence};
+  // What the phase says already is not said again.
+  const auto again = fmt::format("it is {}; ", phase);
+  if (sentence.starts_with(again)) out.after = "; " + sentence.substr(again.size());
+  return out;
 }
 
 std::string SentenceOf(const nlohmann::json& event) {

@@ -14,6 +14,13 @@ namespace muster::cli {
 // Of an event of the API: {"kind": ..., "facts": {...}}.
 std::string SentenceOf(const nlohmann::json& event);
 
+// "job 7 is held; `muster release 7` lets it go", in three pieces, so that the phase can have its
+// colour. Of an explanation of the API; `who` is how the job is called.
+struct Explained {
+  std::string before, phase, after;
+};
+Explained TellWhy(const std::string& who, const nlohmann::json& explanation);
+
 // Why a worker or a job had to stop: "idle-limit" is "it was idle for too long".
 std::string WhyText(std::string_view why);
 

@@ -68,14 +68,35 @@ TEST(EventText, EndsSayWhatDecidedThem) {
   EXPECT_EQ(SentenceOf(Shown(ended)), "failed: worker 2 exited with 3");
   ended.why = model::StopWhy::kTimeLimit;
   EXPECT_EQ(SentenceOf(Shown(ended)), "failed: its time was over");
-  model::WorkerPlaced placed{5, 1, 1, "lab-0", 0b1010, model::ActionKind::kStart};
-  EXPECT_EQ(SentenceOf(Shown(placed)), "worker 1 gets GPUs 1,3 of node lab-0");
-  placed.devices = 0;
-  EXPECT_EQ(SentenceOf(Shown(placed)), "worker 1 gets a place on node lab-0");
+  const model::WorkerPlaced placed{5, 1, 1, "lab-0", 0, model::ActionKind::kStart};
+  auto shown = Shown(placed);
+  EXPECT_EQ(SentenceOf(shown), "worker 1 gets a place on node lab-0");
+  shown["facts"]["devices"] = {1, 3};
+  EXPECT_EQ(SentenceOf(shown), "worker 1 gets GPUs 1,3 of node lab-0");
+  shown["facts"]["devices"] = {63};
+  EXPECT_EQ(SentenceOf(shown), "worker 1 gets GPU 63 of node lab-0");
   const model::WorkerLeaving leaving{5, 1, model::StopWhy::kPaused, model::Rule::kReclaimQuota,
                                      9, -1};
   EXPECT_EQ(SentenceOf(Shown(leaving)),
             "worker 1 leaves: paused by the scheduler, rule reclaim-quota, for job 9");
+}
+
+TEST(EventText, AnExplanationSaysNothingTwice) {
+  const auto told = [](const char* phase, const char* sentence) {
+    const auto got = TellWhy("job 7 x", {{"phase", phase}, {"sentence", sentence}});
+    return got.before + got.phase + got.after;
+  };
+  EXPECT_EQ(told("held", "it is held; `muster release 7` lets it go"),
+            "job 7 x is held; `muster release 7` lets it go");
+  EXPECT_EQ(told("suspended", "it is suspended; `muster resume 7` lets it go on"),
+            "job 7 x is suspended; `muster resume 7` lets it go on");
+  EXPECT_EQ(told("waiting", "there is no room"), "job 7 x is waiting: there is no room");
+  EXPECT_EQ(told("succeeded", "all of its 2 tasks have ended"),
+            "job 7 x has succeeded: all of its 2 tasks have ended");
+  EXPECT_EQ(told("failed", "it has ended: worker 0 exited with 1"),
+            "job 7 x has failed: worker 0 exited with 1");
+  EXPECT_EQ(told("cancelled", "it has ended: cancelled by ana"),
+            "job 7 x was cancelled: cancelled by ana");
 }
 
 TEST(EventText, WhatIsNewAndUnknownIsToldByItsPlainFacts) {

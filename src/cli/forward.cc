@@ -79,7 +79,8 @@ struct Notebook {
 
 struct Standing {
   std::string id;
-  std::string phase;
+  std::string phase, user;
+  bool task = false;  // of an array
   std::int64_t workers = 0;
   bool ended = false;
   std::string end;    // why
@@ -95,6 +96,8 @@ Result<Standing> Look(client::Client& client, const std::string& job, std::int64
   Standing now;
   now.id = got.value("id", "");
   now.phase = status.value("phase", "");
+  now.user = got.value("user", "");
+  now.task = got.contains("array");
   if (status.contains("tasks")) {
     return Fail(ErrorCode::kConflict, "job " + now.id + " is an array",
                 "name one of its tasks, as " + got.value("name", "") + "[0]");
@@ -114,6 +117,18 @@ Result<Standing> Look(client::Client& client, const std::string& job, std::int64
     }
   }
   return now;
+}
+
+// A name is that of the latest job that has it; where that one has ended and a single other one of
+// the same user lives, it is meant, as exec does it. Empty: there is none.
+std::string LivingNamed(client::Client& client, const std::string& word, const Standing& latest) {
+  if (!latest.ended || word == latest.id || word.starts_with('@') || latest.task) return "";
+  const auto answer = client.Get(
+      "jobs",
+      {{"filter", "name=" + word}, {"user", latest.user}, {"fields", "id"}, {"limit", "2"}});
+  if (!answer) return "";
+  const auto jobs = Json::parse(*answer).value("jobs", Json::array());
+  return jobs.size() == 1 ? jobs.at(0).value("id", "") : "";
 }
 
 Error NotRunning(const Standing& now, std::int64_t worker) {
@@ -138,6 +153,10 @@ class Forward {
     // Whether the job can be had is said now, not with the first connection.
     auto now = Look(session_.client(), job_, worker_);
     if (!now) return Refuse(now.error());
+    if (const auto other = LivingNamed(session_.client(), job_, *now); !other.empty()) {
+      now = Look(session_.client(), other, worker_);
+      if (!now) return Refuse(now.error());
+    }
     if (!now->runs) return Refuse(NotRunning(*now, worker_));
     job_ = now->id;  // a name may come to mean another job
     auto ports = text.empty() ? OfNotebook(*now) : ParsePorts(text);

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cerrno>
 #include <iostream>
 #include <memory>
@@ -13,13 +12,11 @@
 #include "cli/complaint.h"
 #include "cli/doctor.h"
 #include "cli/help_text.h"
-#include "cli/text.h"
+#include "cli/job_verbs.h"
 #include "cli/verbs.h"
 
 namespace muster::cli {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::string_view kExample =
     R"(# A job for Muster. Check it with `muster validate FILE`, see where it would run with
@@ -106,47 +103,6 @@ int Init(const std::string& path, const Common& common) {
   }
   std::cout << path << '\n';
   return 0;
-}
-
-// Whether the daemon shows the names of the variables only.
-bool EnvIsHidden(const nlohmann::ordered_json& spec) {
-  const auto env = spec.find("env");
-  if (env == spec.end() || env->empty()) return false;
-  return std::all_of(env->begin(), env->end(), [](const auto& value) { return value == "***"; });
-}
-
-// The same job once more. What is hidden of it cannot be copied.
-int Clone(Session& session, const std::string& job, const std::string& name, bool dry_run) {
-  const auto answer = session.client().Get("jobs/" + job);
-  if (!answer) return Refuse(answer.error());
-  const auto found = nlohmann::ordered_json::parse(*answer);
-  if (!found.contains("spec")) {
-    return Refuse({ErrorCode::kInvalid, "an array cannot be cloned", "submit its file again"});
-  }
-  auto spec = found.at("spec");
-  if (!name.empty()) spec["name"] = name;
-  if (EnvIsHidden(spec)) {
-    std::string hidden;
-    for (const auto& [key, value] : spec.at("env").items()) hidden += " " + key;
-    spec.erase("env");
-    std::cerr << Clean("muster: job " + found.value("id", "") + " is " + found.value("user", "") +
-                       "'s: its environment is hidden from you and was not copied:" + hidden)
-              << '\n';
-  }
-  client::Client::Query query;
-  if (dry_run) query["dry_run"] = "1";
-  auto sent = session.client().Post("jobs", query, spec.dump());
-  if (!sent) return Refuse(sent.error());
-  auto document = nlohmann::ordered_json::parse(*sent);
-  for (auto& item : document.at("jobs")) {
-    if (dry_run) item["dry_run"] = true;
-  }
-  return session.Show(document.dump(2), [&](const Json& got) {
-    for (const auto& item : got.at("jobs")) {
-      std::cout << (dry_run ? "would accept " : "job " + item.value("id", "") + " ")
-                << item.value("name", "") << " in queue " << item.value("queue", "") << '\n';
-    }
-  });
 }
 
 // As `muster VERB --help` says it.

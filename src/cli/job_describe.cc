@@ -226,6 +226,7 @@ int DescribeJob(Session& session, const std::string& job) {
                                 status.value("waiting", 0), status.value("succeeded", 0),
                                 status.value("failed", 0), status.value("cancelled", 0)));
       Line("submitted", WhenAgo(got, "created_at"));
+      Asked(got.value("spec", Json::object()));
       return;
     }
     const auto reasons = status.value("reasons", Json::array());

@@ -81,10 +81,8 @@ int Events(Session& session, const EventOptions& options) {
     return Refuse({ErrorCode::kUsage, "events -f come in the order in which they happen",
                    "leave out --sort, or -f"});
   }
-  EventOptions wanted = options;
-  wanted.cycles = options.cycles || session.wide();
   if (options.follow) session.Persist();
-  for (auto page = Ask(session, wanted, 0);; page = Ask(session, wanted, page->last)) {
+  for (auto page = Ask(session, options, 0);; page = Ask(session, options, page->last)) {
     if (!page) return Refuse(page.error());
     const int status = Print(session, *page, options.follow);
     std::cout.flush();

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <iterator>
@@ -13,6 +14,7 @@
 #include "base/files.h"
 #include "cli/enter.h"
 #include "cli/job_verbs.h"
+#include "cli/text.h"
 #include "model/problems.h"
 #include "model/spec_codec.h"
 
@@ -45,6 +47,14 @@ std::string MakeKey() {
   return fmt::format("cli-{}-{}-{}", ::getpid(), SystemClock().MonotonicNs(), WallMs());
 }
 
+Accepted AcceptedIn(const std::string& answer, bool dry_run) {
+  auto accepted = Accepted::parse(answer).at("jobs");
+  for (auto& item : accepted) {
+    if (dry_run) item["dry_run"] = true;
+  }
+  return accepted;
+}
+
 // Sends the jobs as one request: all of them are accepted, or none.
 Result<Accepted> Send(Session& session, std::vector<model::Job> jobs,
                       const SubmitOptions& options) {
@@ -66,11 +76,7 @@ Result<Accepted> Send(Session& session, std::vector<model::Job> jobs,
   if (options.dry_run) query["dry_run"] = "1";
   const auto answer = session.client().Post("jobs", query, body, MakeKey());
   if (!answer) return tl::unexpected(answer.error());
-  auto accepted = Accepted::parse(*answer).at("jobs");
-  for (auto& item : accepted) {
-    if (options.dry_run) item["dry_run"] = true;
-  }
-  return accepted;
+  return AcceptedIn(*answer, options.dry_run);
 }
 
 int ShowAccepted(Session& session, const Accepted& accepted, bool dry_run) {
@@ -94,6 +100,13 @@ bool SaySound(const std::string& file, const model::DecodedSpec& decoded) {
               << model::Describe(problem) << '\n';
   }
   return !decoded.problems.HasErrors();
+}
+
+// Whether the daemon shows the names of the variables only.
+bool EnvIsHidden(const Accepted& spec) {
+  const auto env = spec.find("env");
+  if (env == spec.end() || env->empty()) return false;
+  return std::all_of(env->begin(), env->end(), [](const auto& value) { return value == "***"; });
 }
 
 }  // namespace
@@ -168,6 +181,31 @@ int Run(Session& session, const RunOptions& asked) {
   const auto id = accepted->at(0).at("id").get<std::string>();
   return Attend(session, id,
                 options.terminal && AtTerminal() ? Joined::kTerminal : Joined::kOutput);
+}
+
+// The same job once more. What is hidden of it cannot be copied.
+int Clone(Session& session, const std::string& job, const std::string& name, bool dry_run) {
+  const auto answer = session.client().Get("jobs/" + job);
+  if (!answer) return Refuse(answer.error());
+  const auto found = Accepted::parse(*answer);
+  if (!found.contains("spec")) {
+    return Refuse({ErrorCode::kInvalid, "an array cannot be cloned", "submit its file again"});
+  }
+  auto spec = found.at("spec");
+  if (!name.empty()) spec["name"] = name;
+  if (EnvIsHidden(spec)) {
+    std::string hidden;
+    for (const auto& [key, value] : spec.at("env").items()) hidden += " " + key;
+    spec.erase("env");
+    std::cerr << Clean("muster: job " + found.value("id", "") + " is " + found.value("user", "") +
+                       "'s: its environment is hidden from you and was not copied:" + hidden)
+              << '\n';
+  }
+  client::Client::Query query;
+  if (dry_run) query["dry_run"] = "1";
+  auto sent = session.client().Post("jobs", query, spec.dump(), MakeKey());
+  if (!sent) return Refuse(sent.error());
+  return ShowAccepted(session, AcceptedIn(*sent, dry_run), dry_run);
 }
 
 }  // namespace muster::cli

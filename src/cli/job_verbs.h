@@ -21,6 +21,8 @@ struct SubmitOptions {
   bool held = false;
   bool dry_run = false;
 };
+// The same job once more.
+int Clone(Session& session, const std::string& job, const std::string& name, bool dry_run);
 int Submit(Session& session, const SubmitOptions& options);
 // The one job of a file, checked and with its folder filled in, as it is sent.
 Result<std::string> ReadJob(const std::string& file);

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "cli/event_text.h"
 #include "cli/job_verbs.h"
 #include "cli/text.h"
 
@@ -26,11 +27,11 @@ void Line(const char* name, const std::string& value) {
 }
 
 // "job 7 resnet is waiting: ...", the phase in its colour.
-void Headline(const std::string& before, const std::string& phase, const std::string& sentence) {
-  auto lines = Lines(before + phase + ": " + sentence + ".", 0);
-  const auto at = before.size();
-  if (lines.front().size() >= at + phase.size()) {
-    lines.front().replace(at, phase.size(), Paint(phase, SheetNow().color));
+void Headline(const Explained& told) {
+  auto lines = Lines(told.before + told.phase + told.after + ".", 0);
+  const auto at = told.before.size();
+  if (lines.front().size() >= at + told.phase.size()) {
+    lines.front().replace(at, told.phase.size(), Paint(told.phase, SheetNow().color));
   }
   for (const auto& line : lines) std::cout << line << '\n';
 }
@@ -88,15 +89,7 @@ int Why(Session& session, const std::string& job) {
   return session.Show(session.client().Get("jobs/" + job + "/explain"), [](const Json& got) {
     const auto phase = got.value("phase", "");
     const bool runs = phase == "running" || phase == "starting";
-    constexpr std::string_view kEnded = "it has ended: ";
-    auto sentence = got.value("sentence", "");
-    const bool ended = sentence.starts_with(kEnded);
-    if (ended) sentence.erase(0, kEnded.size());
-    const auto before = "job " + got.value("id", "") + " " + got.value("name", "") +
-                        (!ended                 ? " is "
-                         : phase == "cancelled" ? " was "
-                                                : " has ");
-    Headline(before, phase, sentence);
+    Headline(TellWhy("job " + got.value("id", "") + " " + got.value("name", ""), got));
     Facts(got);
     for (const auto& change : got.value("would_start_it", Json::array())) {
       Line(runs ? "grows if" : "starts if", "you " + Plain(change));

@@ -107,7 +107,9 @@ int WhoAmI(Session& session) {
       groups += (groups.empty() ? "" : ", ") + Plain(group);
     if (!groups.empty()) std::cout << fmt::format("{:<8} {}\n", "groups", groups);
     std::cout << fmt::format("{:<8} {}\n", "from", got.value("from", ""));
-    if (got.value("admin", false)) std::cout << fmt::format("{:<8} {}\n", "role", "admin");
+    if (const auto role = got.value("role", ""); !role.empty()) {
+      std::cout << fmt::format("{:<8} {}{}\n", "role", role, role == "admin" ? "" : " everywhere");
+    }
     for (const auto& [queue, role] : got.at("roles").items()) {
       std::cout << fmt::format("{:<8} {} in queue {}\n", "role", Plain(role), queue);
     }

@@ -110,10 +110,9 @@ file that was written)"},
     {"user list", ". @Users"},
     {"user set,user remove", ". @Acted"},
     {"audit", ". @Audit"},
-    {"config view", R"(settings.* with its value: file, context, server, token (set or none), ca
-settings[].name with --origins: a list
+    {"config view", R"(settings[].name file, context, server, token (set or none) or ca
 settings[].value
-settings[].origin
+settings[].origin with --origins: where it comes from
 contexts[].name
 contexts[].server
 contexts[].token set or none

@@ -40,6 +40,8 @@ struct How {
   }
 };
 
+constexpr std::int64_t kLongestMs = std::int64_t{3650} * 24 * 3600 * 1000;  // of the API
+
 struct TokenWords {
   std::string name, user, expires = "90d", role;
   std::vector<std::string> ids;
@@ -47,9 +49,15 @@ struct TokenWords {
 };
 
 int CreateToken(Session& session, const TokenWords& words) {
-  if (words.expires != "never" && !ParseDurationMs(words.expires)) {
-    return Refuse({ErrorCode::kUsage, "--expires: \"" + words.expires + "\" is no duration",
-                   "write it as 12h or 30d, or never"});
+  if (words.expires != "never") {
+    const auto lasts_ms = ParseDurationMs(words.expires);
+    const bool wrong = !lasts_ms || *lasts_ms <= 0 || *lasts_ms > kLongestMs;
+    if (wrong) {
+      return Refuse({ErrorCode::kUsage,
+                     "--expires: \"" + words.expires +
+                         (lasts_ms ? "\" is no time that a token lasts" : "\" is no duration"),
+                     "write it as 12h or 30d, at most 3650d, or never"});
+    }
   }
   Json body = {{"name", words.name}, {"expires", words.expires}};
   if (!words.user.empty()) body["user"] = words.user;

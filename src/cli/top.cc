@@ -33,8 +33,8 @@ std::vector<std::string> WhyLines(client::Client& client, std::int64_t job) {
   const auto answer = client.Get(fmt::format("jobs/{}/explain", job));
   if (!answer) return {Describe(answer.error())};
   const auto got = Json::parse(*answer);
-  std::vector<std::string> lines{fmt::format("{} is {}: {}.", got.value("name", ""),
-                                             got.value("phase", ""), got.value("sentence", ""))};
+  const auto told = TellWhy(got.value("name", ""), got);
+  std::vector<std::string> lines{told.before + told.phase + told.after + "."};
   if (got.contains("share")) {
     const auto& share = got.at("share");
     lines.push_back(fmt::format("share    quota {}, held {}, fair share now {}; {} jobs ahead",

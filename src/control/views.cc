@@ -324,6 +324,10 @@ DocNode RecordView(const state::Record& record, const model::EventBody& body) {
   for (auto& fact : facts.children) {
     if (fact.key == "spec") MaskEnv(fact);
   }
+  if (const auto* placed = std::get_if<model::WorkerPlaced>(&body)) {
+    std::erase_if(facts.children, [](const auto& fact) { return fact.key == "devices"; });
+    if (placed->devices != 0) Put(facts, "devices", Devices(placed->devices));
+  }
   TextIds(facts);
   return node;
 }

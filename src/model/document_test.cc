@@ -195,6 +195,10 @@ TEST(Problems, NearestFindsSlipsAndNotStrangers) {
   EXPECT_EQ(Nearest("Gpus", words), "gpus");
   EXPECT_EQ(Nearest("fpga", words), "");
   EXPECT_EQ(Nearest("x", words), "");
+  const std::vector<std::string_view> verbs = {"run", "ps"};
+  EXPECT_EQ(Nearest("rnu", verbs), "run");
+  EXPECT_EQ(Nearest("tune", verbs), "");
+  EXPECT_EQ(Nearest("ls", verbs), "");
 }
 
 }  // namespace

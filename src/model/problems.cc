@@ -134,7 +134,8 @@ std::string Quoted(std::string_view text) {
 std::string_view Nearest(std::string_view text, std::span<const std::string_view> candidates) {
   if (text.empty() || text.size() > kNearestBytes) return {};
   std::string_view best;
-  std::size_t best_distance = text.size() <= 3 ? 2 : 3;
+  // Two slips, and no more than a third of the word: "tune" is no "run" mistyped.
+  std::size_t best_distance = std::min<std::size_t>(2, text.size() / 3) + 1;
   for (const auto candidate : candidates) {
     // A whole short word must not be "near" to another that shares nothing with it.
     const auto distance = Distance(text, candidate);

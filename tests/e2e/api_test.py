@@ -176,6 +176,12 @@ class Documented(Case):
         self.check("listJobs", "jobs?all=1&limit=2")
         self.check("listJobs", "jobs?filter=phase=running&sort=-priority&queue=open&user=root")
         self.check("listJobs", "jobs?limit=0", status=400)
+        self.daemon.wait(self.daemon.submit(job("exit 1", name="bad", queue="open")), ("failed",))
+        for query in ("phase=failed", "filter=phase=failed", "filter=status.phase=failed,name=bad"):
+            self.assertEqual([item["name"] for item in self.check("listJobs", "jobs?" + query)["jobs"]], ["bad"], query)
+        self.assertIn("newest first", self.check("listJobs", "jobs?phase=failed&sort=name", status=400)["title"])
+        placed = [event["facts"] for event in self.check("listJobEvents", f"jobs/{one}/events")["events"] if event["kind"] == "worker-placed"]
+        self.assertEqual([type(gpu) for gpu in placed[0]["devices"]], [int])
         self.assertEqual(self.check("getJob", f"jobs/{one}")["labels"], {"a": "b"})
         self.check("getJob", f"jobs/{array}")
         self.check("getJob", "jobs/nothing", status=404)

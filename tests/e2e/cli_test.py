@@ -38,8 +38,8 @@ class CliCase(Case):
         self.assertEqual(done.returncode, status, f"{words}: {done.stdout} {done.stderr}")
         return done
 
-    def get(self, *words):
-        return json.loads(self.cli(*words, "-o", "json").stdout)
+    def get(self, *words, **how):
+        return json.loads(self.cli(*words, "-o", "json", **how).stdout)
 
     def file(self, name, value):
         path = self.path(name)
@@ -207,6 +207,10 @@ class People(CliCase):
         stored = self.path("config") / "muster" / "config.yaml"
         self.assertEqual(stored.stat().st_mode & 0o777, 0o600)
         self.assertIn("ana", self.cli("whoami", env=remote).stdout)
+        self.assertNotIn("role", self.get("whoami", env=remote))
+        self.cli("user", "set", "ana", "--role", "viewer")
+        self.assertIn("role     viewer everywhere\n", self.cli("whoami", env=remote).stdout)
+        self.assertEqual(self.get("whoami", env=remote)["role"], "viewer")
         self.cli("submit", self.file("j.yaml", job("true")), status=4, env=remote)
         shown = self.cli("config", "view", "--origins", env=remote).stdout
         self.assertNotIn(secret, shown)
@@ -473,7 +477,7 @@ class Speaking(CliCase):
             self.daemon.call("POST", path, spec)
         said = {name: self.cli("why", name).stdout for name in ("all", *cases)}
         self.assertIn("1 worker has a place", said["all"])
-        self.assertIn("it is held; `muster release", said["held"])
+        self.assertIn(" held is held; `muster release", said["held"])
         self.assertIn("it follows job", said["follows"])
         self.assertRegex(said["wants"], r"for 0 of 1 worker now")
         for text in said.values():

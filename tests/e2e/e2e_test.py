@@ -803,6 +803,9 @@ class Output(Case):
         shown = json.loads(self.daemon.muster("events", "--limit", "5", "-o", "json").stdout)["events"]
         self.assertEqual(len(shown), 5)
         self.assertNotIn("cycle-ran", [event["kind"] for event in shown])
+        wide = self.daemon.muster("events", "--limit", "3", "-o", "wide").stdout
+        self.assertEqual((len(wide.splitlines()), "cycle-ran" in wide), (3, False))
+        self.assertIn("cycle-ran", self.daemon.muster("events", "--cycles", "-o", "wide").stdout)
 
     def test_a_wait_that_ends_while_the_job_is_paused_says_preempted(self):
         self.daemon.call("POST", "queues", QUEUES)

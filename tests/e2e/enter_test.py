@@ -366,6 +366,10 @@ class Attended(Enter):
         got = self.daemon.muster("port-forward", "ended", "8888")
         self.assertEqual(got.returncode, 5)
         self.assertIn("has ended", got.stderr)
+        living = self.running("sleep 600", name="ended")
+        self.daemon.wait(self.daemon.submit(job("true", name="ended")))
+        self.assertIn(f"job {living} has no notebook", self.daemon.muster("port-forward", "ended").stderr)
+        self.assertEqual(self.daemon.muster("exec", "ended", "--", "true").returncode, 0)
         self.running("sleep 600", name="box")
         with socket.create_server(("127.0.0.1", 0)) as taken:
             got = self.daemon.muster("port-forward", "box", f"{taken.getsockname()[1]}:80")

@@ -58,6 +58,17 @@ class Formats(CliCase):
         self.assertEqual(rows, self.get("config", "view", "--origins")["settings"])
         self.assertIn("environment MUSTER_DAEMON", [row["origin"] for row in rows])
 
+    def test_settings_are_the_same_list_with_contexts_and_without(self):
+        for contexts in ([], ["here"]):
+            for name in contexts:
+                self.cli("login", f"unix:{self.daemon.socket}", "--name", name)
+            rows = [json.loads(line) for line in self.cli("config", "view", "-o", "jsonl").stdout.splitlines()]
+            self.assertEqual([row["name"] for row in rows], ["file", "context", "server", "token", "ca"])
+            with_origins = self.get("config", "view", "--origins")["settings"]
+            self.assertEqual(rows, [{"name": one["name"], "value": one["value"]} for one in with_origins])
+            self.assertEqual(rows, self.get("config", "view")["settings"])
+            self.assertEqual(self.cli("config", "view", "-o", "name").stdout.split(), contexts)
+
     def test_tokens_go_by_name_or_the_beginning_of_their_id(self):
         made = {name: json.loads(self.cli("token", "create", name, "-o", "json").stdout)["id"] for name in ("laptop", "desk")}
         self.cli("token", "create", "desk")

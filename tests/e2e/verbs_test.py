@@ -246,6 +246,11 @@ class Asking(CliCase):
             self.assertIn(said, self.cli("ps", *words, status=3 if "queue" in "".join(words) else 2).stderr)
         for words in (("--phase", "held"), ("--kind", "build"), ("--queue", "vision/old"), ("--user", "root"), ("--filter", "phase=held,kind=train")):
             self.cli("ps", *words)
+        self.daemon.call("POST", "jobs?held=1", job("true", name="gone"))
+        self.cli("cancel", "gone")
+        for words in (("--phase", "cancelled"), ("--filter", "phase=cancelled"), ("--filter", "status.phase=cancelled,kind=train")):
+            self.assertIn(" gone ", self.cli("ps", *words).stdout, words)
+        self.assertNotIn(" gone ", self.cli("ps", "--filter", "phase!=running").stdout)
         self.assertIn("no jobs of user no-such-user", self.cli("ps", "--user", "no-such-user").stderr)
 
     def test_ps_shows_what_a_waiting_job_asks_for(self):
