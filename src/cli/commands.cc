@@ -255,6 +255,11 @@ void Commands::AddOutputVerbs(CLI::App& app) {
                                  "muster events\nmuster events resnet --limit 20\n"
                                  "muster events --filter kind=job-ended --sort=-revision",
                                  [&w](Session& s) {
+                                   if (w.events.follow && w.verbs.common().watch) {
+                                     return Refuse({ErrorCode::kUsage,
+                                                    "events -f goes on by itself, without --watch",
+                                                    "leave out one of them"});
+                                   }
                                    w.events.selection = w.verbs.common().selection;
                                    return Events(s, w.events);
                                  }),

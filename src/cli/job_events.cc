@@ -50,6 +50,10 @@ int Print(Session& session, const Page& page, bool follow) {
     for (const auto& event : page.events) std::cout << Plain(event.at("revision")) << '\n';
     return 0;
   }
+  if (follow && session.output() == Output::kYaml) {  // a document each
+    for (const auto& event : page.events) session.Show(event.dump(), [](const nlohmann::json&) {});
+    return 0;
+  }
   if (follow && !session.for_people()) {  // no document has an end: one object a line
     for (const auto& event : page.events) std::cout << SafeJson(event.dump()) << '\n';
     return 0;
@@ -72,11 +76,6 @@ int Print(Session& session, const Page& page, bool follow) {
 }  // namespace
 
 int Events(Session& session, const EventOptions& options) {
-  const auto output = session.output();
-  if (options.follow && output == Output::kYaml) {
-    return Refuse({ErrorCode::kUsage, "events -f has no end, and so no YAML document",
-                   "-o json prints one object a line"});
-  }
   if (options.follow && !options.selection.sort.empty()) {
     return Refuse({ErrorCode::kUsage, "events -f come in the order in which they happen",
                    "leave out --sort, or -f"});

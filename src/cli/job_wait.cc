@@ -1,6 +1,7 @@
 // Waiting for jobs: until they run or have ended, and what became of them.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -54,9 +55,11 @@ int Wait(Session& session, const WaitOptions& options) {
   int status = 0, late = 0;
   std::string list;
   JobProgress progress(session);
-  session.Persist(options.timeout_ms > 0 ? options.timeout_ms : INT64_MAX);
+  if (deadline == INT64_MAX) session.Persist();
   for (const auto& name : WithInput(options.jobs)) {
     for (;;) {
+      // A daemon that goes away now is asked again for the rest of the time, and no longer.
+      if (deadline != INT64_MAX) session.Persist(std::max<std::int64_t>(0, deadline - WallMs()));
       const auto answer = session.client().Get("jobs/" + name);
       if (!answer) return Refuse(answer.error());
       const auto job = Json::parse(*answer);

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "cli/fit.h"
 #include "cli/reconnect.h"
 #include "cli/text.h"
 #include "model/document.h"
@@ -154,10 +155,10 @@ int Session::Show(const Result<std::string>& answer,
     case Output::kTable:
     case Output::kWide:
       if (live_ && ::isatty(STDOUT_FILENO) == 1) {
-        std::cout << "\033[H\033[2J";
-      } else if (live_ && again_) {
-        std::cout << '\n';
+        PrintInWindow([&] { table(Cleaned(parsed)); });
+        break;
       }
+      if (live_ && again_) std::cout << '\n';
       table(Cleaned(parsed));
       break;
   }

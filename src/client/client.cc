@@ -3,6 +3,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -107,7 +108,8 @@ struct Client::Impl {
       return false;
     }
     if (patience->on_wait) patience->on_wait(static_cast<int>(*give_up_ms - now_ms));
-    std::this_thread::sleep_for(kAskAgain);
+    std::this_thread::sleep_for(
+        std::min(kAskAgain, std::chrono::milliseconds(*give_up_ms - now_ms)));
     return true;
   }
 

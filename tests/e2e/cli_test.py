@@ -305,6 +305,33 @@ class Screens(CliCase):
         self.assertNotIn("\n", one.text)
         self.assertTrue(one.text.endswith("\r\033[K"))
 
+    def test_a_watched_table_stays_within_the_window(self):
+        for i in range(30):
+            self.daemon.call("POST", "jobs?held=1", job("true", name=f"held{i}"))
+        one = self.terminal("ps", "--watch")
+        self.addCleanup(one.process.kill)
+        one.until(lambda text: text.count("\033[H\033[2J") > 1)
+        look = one.text.split("\033[H\033[2J")[1].split("\r\n")
+        self.assertEqual(len(look), 24)  # the last is empty
+        self.assertIn("ID", look[0])
+        self.assertEqual(look[-2:], ["... and 9 more rows", ""])
+        os.close(one.parent)
+
+    def test_followed_events_in_yaml_are_a_document_each(self):
+        self.daemon.call("POST", "jobs?held=1", job("true", name="kept"))
+        follow = subprocess.Popen([str(self.daemon.bin / "muster"), "events", "-f", "kept", "-o", "yaml"], env=self.env,
+                                  stdout=subprocess.PIPE, text=True)
+        self.daemon.call("POST", "jobs/kept:cancel")
+        text = ""
+        while "kind: job-ended" not in text:
+            text += follow.stdout.readline()
+        follow.kill()
+        follow.communicate()
+        documents = text.split("---\n")
+        self.assertGreater(len(documents), 1)
+        for document in documents:
+            self.assertRegex(document, r"^(revision|kind|at): ")
+
     def test_a_wait_has_a_bar_and_the_time_left_where_they_are_known(self):
         self.daemon.submit(job("sleep 600", name="limited", limits={"time": "2h"}))
         one = self.terminal("wait", "limited")
@@ -416,7 +443,7 @@ class Speaking(CliCase):
 
     def test_a_flag_that_a_verb_cannot_honour_is_refused(self):
         one = self.daemon.submit(job("sleep 600"))
-        for words in (("logs", one, "-o", "name"), ("logs", one, "--watch"), ("events", "-f", "-o", "yaml"), ("init", "-", "-o", "json"),
+        for words in (("logs", one, "-o", "name"), ("logs", one, "--watch"), ("events", "-f", "--watch"), ("init", "-", "-o", "json"),
                       ("attach", one, "-o", "json"), ("completion", "bash", "--socket", "x"), ("whoami", "--filter", "a=b"), ("cancel", one, "--limit", "1"),
                       ("nodes", "--dry-run"), ("bench", "engine", "-o", "name"), ("demo", "share", "-o", "name"),
                       ("ps", "--yes")):

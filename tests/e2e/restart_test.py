@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -175,6 +176,17 @@ class GoOn(Restart):
         late = self.muster("wait", one)
         self.assertEqual(late.wait(timeout=60), 6)
         self.assertNotIn("trying again", late.stderr.read())
+        self.daemon.start()
+
+    def test_a_wait_with_a_time_of_its_own_tries_no_longer_than_that(self):
+        one = self.daemon.submit(job("sleep 600"))
+        self.daemon.wait(one, ("running",))
+        wait = self.waiting(one, "--timeout", "3s")
+        begun = time.monotonic()
+        self.until(lambda: time.monotonic() > begun + 1)
+        self.end()
+        self.assertEqual(wait.wait(timeout=60), 6)
+        self.assertRegex(wait.stderr.read(), "trying again for [12] s\n")
         self.daemon.start()
 
     def test_what_the_server_refuses_itself_is_counted(self):
