@@ -142,7 +142,8 @@ class Bodies(Hostile):
             for connect in (self.unix, self.shaken):
                 with connect() as link:
                     said = self.upload(link, 100 * MB, 0, f"{method} /api/v1/{path} HTTP/1.1\r\nHost: x\r\n".encode())
-                    self.assertIn(" 413 ", said, path)
+                    # A call without a body says that it takes none.
+                    self.assertIn(" 400 " if path == "jobs/1:cancel" else " 413 ", said, path)
         with self.unix() as link:
             self.assertIn(" 413 ", self.upload(link, 2 ** 63, 0))
         self.calm()
