@@ -31,8 +31,8 @@ https://HOST:7400/api/v1/...`.
 with that number goes on behind it, so to list and then to watch has no gap.
 
 **Watch.** `GET /events?watch=1` is a stream of server-sent events: `id` is the revision, `event` the kind, `data` the event
-as JSON on one line. It takes `filter`, `kinds` and `since`. A reader that was cut off goes on with the header `Last-Event-ID`. Revisions that are no longer kept are answered
-with 410: list again, then watch.
+as JSON on one line. It takes `kinds` and `since`. A reader that was cut off goes on with the header `Last-Event-ID`.
+Revisions that are no longer kept are answered with 410: list again, then watch.
 
 **Pages.** A list that is longer than `limit` answers with `next`; give it as `cursor`. No object that is there all the time
 is skipped or repeated. `fields=id,status.phase` leaves out the rest.
@@ -40,8 +40,8 @@ is skipped or repeated. `fields=id,status.phase` leaves out the rest.
 **Filter and sort.** `filter=phase=running,gpus>=4,labels.team=vision`: conditions with commas between, all of which must hold,
 with `=`, `!=`, `>=`, `<=`, `>`, `<` and `~` (contains). `sort=-priority`: a minus sign for the largest first. Of keys inside
 `status` and `spec` the last word is enough; of a list inside an object one item must meet the condition (`jobs.user=ana` of
-GPUs). What a list does not know is refused with what it does. Lists of what happened (events, decisions, checkpoints, the audit) stand by their
-number and take no other `sort`; with a `filter` a page of them looks at so many records and no more, so it may be empty and
+GPUs). What a list does not know is refused with what it does. Lists of what happened (events, decisions, checkpoints, the
+audit) stand by their number and take no other `sort`; with a `filter` a page of them looks at so many records and no more, so it may be empty and
 have a `next`.
 
 **`dry_run=1`** checks everything, the right to do it included, and changes nothing.

@@ -5,8 +5,8 @@
 
 #include "api/jobs.h"
 #include "api/log_reader.h"
-#include "base/base64.h"
 #include "model/fields.h"
+#include "net/base64.h"
 
 namespace muster::api {
 namespace {
@@ -99,7 +99,7 @@ class Follower : public std::enable_shared_from_this<Follower> {
       sent += piece.size();
       waited_ms_ = silent_ms_ = 0;
       if (query_.events) {
-        piece = "id: " + reader_.Place() + "\ndata: " + ToBase64(piece) + "\n\n";
+        piece = "id: " + reader_.Place() + "\ndata: " + net::ToBase64(piece) + "\n\n";
       }
       if (!call_.exchange->Write(std::move(piece))) return Sent::kAll;  // gone
     }

@@ -11,6 +11,7 @@
 #include "cli/enter.h"
 #include "cli/job_verbs.h"
 #include "cli/keyboard.h"
+#include "cli/screen.h"
 #include "client/tunnel.h"
 
 namespace muster::cli {
@@ -169,8 +170,8 @@ int AttendTerminal(Session& session, const std::string& job) {
 bool AtTerminal() { return ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1; }
 
 int Attend(Session& session, const std::string& job, Joined how) {
-  session.Persist();
   if (how == Joined::kTerminal) return AttendTerminal(session, job);
+  session.Persist();
   std::cerr << "job " << job << "; Ctrl-C leaves it running\n";
   if (::isatty(STDERR_FILENO) == 1) {
     if (const auto begun = AwaitStart(session, job, 0); !begun) return Refuse(begun.error());

@@ -167,14 +167,10 @@ int Gpus(Session& session, bool topology) {
                       phase == "held" ? HeldBy(gpu, "job") : phase, HeldBy(gpu, "user"),
                       session.wide() ? HeldBy(gpu, "queue") : "", Mark(gpu)});
     }
-    std::vector<std::string> head = {"NODE",   "GPU", "TYPE", "MEMORY", "NUMA", "PCIE",
-                                     "NVLINK", "JOB", "USER", "QUEUE",  "NOTE"};
-    if (!session.wide()) {
-      for (auto& name : head) {
-        if (name == "NUMA" || name == "PCIE" || name == "NVLINK" || name == "QUEUE") name.clear();
-      }
-    }
-    session.Table(head, rows, {"MEMORY", "USER", "TYPE"});
+    const auto more = [&](const char* name) { return session.wide() ? name : ""; };
+    session.Table({"NODE", "GPU", "TYPE", "MEMORY", more("NUMA"), more("PCIE"), more("NVLINK"),
+                   "JOB", "USER", more("QUEUE"), "NOTE"},
+                  rows, {"MEMORY", "USER", "TYPE"});
   });
 }
 

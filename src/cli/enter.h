@@ -22,8 +22,6 @@ int Attend(Session& session, const std::string& job, Joined how);
 
 // Keyboard's `leave` for it: says that the job goes on and how to come back.
 int LeaveAway(const std::string& job, char key);
-// What was on the screen is shown again by whoever is joined anew.
-inline constexpr const char* kClearScreen = "\033[0m\033[H\033[2J";
 
 // Both ends of it: one that is joined to a worker's needs both.
 bool AtTerminal();

@@ -6,6 +6,7 @@
 
 #include "cli/enter.h"
 #include "cli/keyboard.h"
+#include "cli/screen.h"
 #include "cli/verbs.h"
 #include "client/tunnel.h"
 

@@ -1,6 +1,5 @@
 #include "cli/fit.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <sstream>
 #include <vector>
 
+#include "cli/full_screen.h"
 #include "cli/screen.h"
 #include "cli/text.h"
 
@@ -59,11 +59,11 @@ void PrintInWindow(const std::function<void()>& print) {
     out = shown.text();
     if (said) talk = said->text();
   }
-  winsize size{};
-  const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0;
-  const std::size_t rows = known ? size.ws_row : 24;
+  const auto size = SizeNow();
+  const auto rows = static_cast<std::size_t>(size.rows);
   const auto below = static_cast<std::size_t>(std::count(talk.begin(), talk.end(), '\n'));
-  std::cout << "\033[H\033[2J" << FitLines(out, rows > below ? rows - below : 0, size.ws_col)
+  std::cout << kClearScreen
+            << FitLines(out, rows > below ? rows - below : 0, static_cast<std::size_t>(size.cols))
             << std::flush;
   std::cerr << talk;
 }

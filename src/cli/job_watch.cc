@@ -96,12 +96,8 @@ int Ps(Session& session, const ListOptions& options) {
   if (!options.kind.empty()) {
     query["filter"] = (options.filter.empty() ? "" : options.filter + ",") + "kind=" + options.kind;
   }
-  // Whoever asks for those that have ended wants to see them.
-  for (const char* ended : {"succeeded", "failed", "cancelled"}) {
-    if (options.phase == ended) query["all"] = "1";
-  }
   const auto key = options.sort.substr(options.sort.starts_with('-') ? 1 : 0);
-  if (query.contains("all") && !key.empty() && key != "id" && key != "created_at") {
+  if (options.all && !key.empty() && key != "id" && key != "created_at") {
     return Refuse({ErrorCode::kUsage, "--sort: with jobs that have ended it takes id or created_at",
                    "leave out -a, or sort what -o json prints"});
   }

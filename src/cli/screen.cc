@@ -110,7 +110,7 @@ std::string Screen::InkCode(Ink ink) const {
 std::string Screen::Draw() {
   std::string out;
   if (!known_) {
-    out += "\033[0m\033[H\033[2J";
+    out += kClearScreen;
     shown_.assign(cells_.size(), Cell{});
     known_ = true;
   }

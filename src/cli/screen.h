@@ -13,6 +13,9 @@
 
 namespace muster::cli {
 
+// The whole window, without colours, with the cursor at its top.
+inline constexpr const char* kClearScreen = "\033[0m\033[H\033[2J";
+
 enum class Ink : std::uint8_t { kPlain, kBold, kDim, kInverse, kRed, kGreen, kYellow, kCyan };
 
 class Screen {

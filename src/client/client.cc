@@ -10,9 +10,9 @@
 #include <thread>
 #include <utility>
 
-#include "base/base64.h"
 #include "base/clock.h"
 #include "client/event_reader.h"
+#include "net/base64.h"
 #include "net/http_client.h"
 #include "net/ws_client.h"
 
@@ -228,7 +228,7 @@ Result<void> Client::FollowLog(const std::string& path, Query query,
       if (stopped || ended) return;
       ended = event.name == "end";
       if (ended) return;
-      const auto bytes = FromBase64(event.data);
+      const auto bytes = net::FromBase64(event.data);
       if (!bytes) return;
       stopped = !on_bytes(*bytes);
       if (!event.id.empty()) query["offset"] = event.id;

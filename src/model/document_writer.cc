@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "model/utf8.h"
@@ -115,7 +116,8 @@ void YamlBlock(const DocNode& node, std::size_t indent, bool first, std::string&
   }
 }
 
-void Json(const DocNode& node, std::size_t indent, std::string& out) {
+// Without an indent it is one line, without a space.
+void Json(const DocNode& node, std::optional<std::size_t> indent, std::string& out) {
   if (node.kind == DocKind::kNull) {
     out += "null";
   } else if (node.kind == DocKind::kScalar) {
@@ -123,37 +125,16 @@ void Json(const DocNode& node, std::size_t indent, std::string& out) {
   } else {
     const bool map = node.kind == DocKind::kMap;
     out += map ? '{' : '[';
-    const std::string margin(indent + 2, ' ');
-    bool first = true;
-    for (const auto& child : node.children) {
-      out += first ? "\n" : ",\n";
-      first = false;
-      out += margin;
-      if (map) out += Escaped(child.key) + ": ";
-      Json(child, indent + 2, out);
-    }
-    if (!first) out += "\n" + std::string(indent, ' ');
-    out += map ? '}' : ']';
-  }
-}
-
-void JsonLine(const DocNode& node, std::string& out) {
-  if (node.kind == DocKind::kNull) {
-    out += "null";
-  } else if (node.kind == DocKind::kScalar) {
-    out += node.quoted ? Escaped(node.text) : node.text;
-  } else {
-    const bool map = node.kind == DocKind::kMap;
-    out += map ? '{' : '[';
+    const auto deeper = indent ? std::optional(*indent + 2) : std::nullopt;
+    const std::string margin = deeper ? "\n" + std::string(*deeper, ' ') : "";
     bool first = true;
     for (const auto& child : node.children) {
       if (!std::exchange(first, false)) out += ',';
-      if (map) {
-        out += Escaped(child.key);
-        out += ':';
-      }
-      JsonLine(child, out);
+      out += margin;
+      if (map) out += Escaped(child.key) + (indent ? ": " : ":");
+      Json(child, deeper, out);
     }
+    if (indent && !first) out += "\n" + std::string(*indent, ' ');
     out += map ? '}' : ']';
   }
 }
@@ -206,7 +187,7 @@ std::string WriteYaml(const DocNode& node) {
 
 std::string WriteJsonLine(const DocNode& node) {
   std::string out;
-  JsonLine(node, out);
+  Json(node, std::nullopt, out);
   return out;
 }
 

@@ -1,7 +1,6 @@
 #include "net/ws_client.h"
 
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <openssl/rand.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "net/base64.h"
 #include "net/http_client.h"
 #include "net/http_server.h"
 
@@ -30,9 +30,7 @@ std::array<std::uint8_t, kSize> Nonce() {
 
 std::string NewKey() {
   const auto nonce = Nonce<16>();
-  std::array<unsigned char, 25> text{};
-  const int size = EVP_EncodeBlock(text.data(), nonce.data(), static_cast<int>(nonce.size()));
-  return {text.begin(), text.begin() + size};
+  return ToBase64({reinterpret_cast<const char*>(nonce.data()), nonce.size()});
 }
 
 }  // namespace

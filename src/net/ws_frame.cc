@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "net/base64.h"
+
 namespace muster::net {
 namespace {
 
@@ -221,11 +223,7 @@ std::string WsAccept(std::string_view key) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int size = 0;
   EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha1(), nullptr);
-  std::string out(4 * ((size + 2) / 3), '\0');
-  std::array<unsigned char, 4 * ((EVP_MAX_MD_SIZE + 2) / 3) + 1> encoded{};
-  const int length = EVP_EncodeBlock(encoded.data(), digest.data(), static_cast<int>(size));
-  out.assign(encoded.begin(), encoded.begin() + length);
-  return out;
+  return ToBase64({reinterpret_cast<const char*>(digest.data()), size});
 }
 
 }  // namespace muster::net

@@ -1,8 +1,8 @@
-#include "base/base64.h"
+#include "net/base64.h"
 
 #include <gtest/gtest.h>
 
-namespace muster {
+namespace muster::net {
 namespace {
 
 TEST(Base64, WritesWhatTheStandardSays) {
@@ -22,10 +22,10 @@ TEST(Base64, AnyBytesComeBack) {
 }
 
 TEST(Base64, WhatIsNoneIsRefused) {
-  for (const char* text : {"Z", "Zg=", "Zg", "Z===", "====", "Zg==Zg==", "Zm9\n", "Zm-v"}) {
+  for (const char* text : {"Z", "Zg=", "Zg", "Z===", "====", "Zg==Zg==", "Zm9\n", "Zm-v", "    Zg==", "Zm9v    "}) {
     EXPECT_EQ(FromBase64(text), std::nullopt) << text;
   }
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::net
