@@ -310,8 +310,9 @@ class Screens(CliCase):
             self.daemon.call("POST", "jobs?held=1", job("true", name=f"held{i}"))
         one = self.terminal("ps", "--watch")
         self.addCleanup(one.process.kill)
-        one.until(lambda text: text.count("\033[H\033[2J") > 1)
-        look = one.text.split("\033[H\033[2J")[1].split("\r\n")
+        clear = "\033[0m\033[H\033[2J"
+        one.until(lambda text: text.count(clear) > 1)
+        look = one.text.split(clear)[1].split("\r\n")
         self.assertEqual(len(look), 24)  # the last is empty
         self.assertIn("ID", look[0])
         self.assertEqual(look[-2:], ["... and 9 more rows", ""])
