@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/options.h"
 #include "cli/verbs.h"
 
 namespace muster::cli {
@@ -101,10 +101,10 @@ void AddAuditVerb(Verbs& verbs) {
       "muster audit --user ana --since 24h\nmuster audit --object 'queue vision' -o wide\n"
       "muster audit --operation cancelJob",
       [w](Session& s) { return Audit(s, *w); });
-  audit->add_option("-u,--user", w->user, "by this user");
-  audit->add_option("--object", w->object, "of this object, as \"job 7\" or \"queue vision\"");
-  audit->add_option("--operation", w->operation, "of this kind, as cancelJob");
-  audit->add_option("--since", w->since, "within that time, as 24h");
+  AddOption(audit, "-u,--user", w->user, "by this user");
+  AddOption(audit, "--object", w->object, "of this object, as \"job 7\" or \"queue vision\"");
+  AddOption(audit, "--operation", w->operation, "of this kind, as cancelJob");
+  AddOption(audit, "--since", w->since, "within that time, as 24h");
   verbs.IsList(audit, kAudited);
 }
 

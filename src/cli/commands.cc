@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "cli/cluster_verbs.h"
 #include "cli/help_text.h"
 #include "cli/job_verbs.h"
+#include "cli/options.h"
 #include "cli/verbs.h"
 
 namespace muster::cli {
@@ -59,7 +59,7 @@ Commands::Commands(CLI::App& app, int& status, const std::string& version)
     : words_(new Words(app, status, version)) {
   Words& w = *words_;
   const auto may_try = [&w](CLI::App* command) {
-    command->add_flag("--dry-run", w.dry_run, "check everything and change nothing");
+    AddFlag(command, "--dry-run", w.dry_run, "check everything and change nothing");
     return w.verbs.Changes(command);
   };
   const auto verb = [&](CLI::App* parent, const char* name, const char* help, const char* example,
@@ -73,32 +73,29 @@ Commands::Commands(CLI::App& app, int& status, const std::string& version)
                   "muster ps --queue vision --watch\n"
                   "muster ps --kind build --phase running",
                   [&w](Session& s) { return Ps(s, w.list); });
-  ps->add_flag("-a,--all", w.list.all, "also those that have ended");
-  IsName(ps->add_option("-q,--queue", w.list.queue, "of this queue and those below it"), "queue");
-  ps->add_option("-u,--user", w.list.user, "of this user");
-  ps->add_option("--phase", w.list.phase, "of this phase: waiting, running, failed, ...");
-  ps->add_option("--kind", w.list.kind, "of this kind: build or train");
-  ps->add_option(
-      "--filter", w.list.filter,
-      "conditions with commas between: gpus>=4,user!=ana,name~resnet,labels.team=a; gpus is "
-      "status.gpus_asked");
-  ps->add_option(
-      "--sort", w.list.sort,
+  AddFlag(ps, "-a,--all", w.list.all, "also those that have ended");
+  AddOption(ps, "-q,--queue", w.list.queue, "of this queue and those below it").NameOf("queue");
+  AddOption(ps, "-u,--user", w.list.user, "of this user");
+  AddOption(ps, "--phase", w.list.phase, "of this phase: waiting, running, failed, ...");
+  AddOption(ps, "--kind", w.list.kind, "of this kind: build or train");
+  AddOption(ps, "--filter", w.list.filter,
+            "conditions with commas between: gpus>=4,user!=ana,name~resnet,labels.team=a; gpus is "
+            "status.gpus_asked");
+  AddOption(
+      ps, "--sort", w.list.sort,
       "id, name, user, queue, priority, gpus or created_at; -gpus: largest first; with -a id or "
       "created_at");
-  ps->add_option("--limit", w.list.limit, "at most so many; default 500")
-      ->check(CLI::Range(std::int64_t{1}, kMostListed));
+  AddOption(ps, "--limit", w.list.limit, "at most so many; default 500").Between(1, kMostListed);
   w.verbs.MayWatch(ps);
 
   const auto with_job = [&](CLI::App* command) {
-    IsName(command->add_option("JOB", w.job, "name, id or @last")->required(), "job");
+    AddOption(command, "JOB", w.job, "name, id or @last").Required().NameOf("job");
     return command;
   };
   const auto with_jobs = [&](CLI::App* command) {
-    IsName(
-        command->add_option("JOB", w.jobs, "names, ids or @last; - reads them from standard input")
-            ->required(),
-        "job");
+    AddOption(command, "JOB", w.jobs, "names, ids or @last; - reads them from standard input")
+        .Required()
+        .NameOf("job");
     return command;
   };
   with_job(w.verbs.MayWatch(verb(&app, "describe", "Everything about one job",
@@ -121,9 +118,9 @@ Commands::Commands(CLI::App& app, int& status, const std::string& version)
              return Wait(s, w.wait);
            });
   with_jobs(wait);
-  wait->add_option("--for", w.wait.until, "running or done; default done")
-      ->check(CLI::IsMember({"running", "done"}));
-  wait->add_option("--timeout", w.timeout, "give up after, as 10m");
+  AddOption(wait, "--for", w.wait.until, "running or done; default done")
+      .OneOf({"running", "done"});
+  AddOption(wait, "--timeout", w.timeout, "give up after, as 10m");
   Note(wait, kWaitStatuses);
 
   for (const auto& [name, help] : {std::pair{"cancel", "End jobs for good"},
@@ -143,13 +140,12 @@ Commands::Commands(CLI::App& app, int& status, const std::string& version)
            "muster scale resnet --workers 4..16\nmuster scale resnet --workers 8 --dry-run",
            [&w](Session& s) { return Scale(s, w.job, w.value, w.Query()); });
   with_job(may_try(scale));
-  scale->add_option("--workers", w.value, "as 4 or 4..16")->required();
+  AddOption(scale, "--workers", w.value, "as 4 or 4..16").Required();
   auto* priority =
       verb(&app, "priority", "Change the priority of jobs", "muster priority resnet --to high",
            [&w](Session& s) { return Priority(s, w.jobs, w.value, w.Query()); });
   with_jobs(may_try(priority));
-  priority->add_option("--to", w.value, "low, normal, high, build, critical or a number")
-      ->required();
+  AddOption(priority, "--to", w.value, "low, normal, high, build, critical or a number").Required();
   AddClusterVerbs(app);
   AddTopVerb(w.verbs);
   AddEnterVerbs(w.verbs);
@@ -167,9 +163,9 @@ void Commands::AddSendVerbs(CLI::App& app) {
                              "muster submit train.yaml\nmuster submit train.yaml --dry-run\n"
                              "cat train.yaml | muster submit - -o name",
                              [&w](Session& s) { return Submit(s, w.submit); });
-  submit->add_option("FILE", w.submit.files, "job files; - is standard input")->required();
-  submit->add_flag("--hold", w.submit.held, "accept, but do not start before `muster release`");
-  submit->add_flag("--dry-run", w.submit.dry_run, "check everything and change nothing");
+  AddOption(submit, "FILE", w.submit.files, "job files; - is standard input").Required();
+  AddFlag(submit, "--hold", w.submit.held, "accept, but do not start before `muster release`");
+  AddFlag(submit, "--dry-run", w.submit.dry_run, "check everything and change nothing");
   w.verbs.Changes(submit);
 
   auto* run = w.verbs.Add(&app, "run", "Run a command and watch it",
@@ -178,41 +174,41 @@ void Commands::AddSendVerbs(CLI::App& app) {
                           "muster run --env EPOCHS=3 --label team=a --time 2h -- python3 train.py\n"
                           "muster run --detach --workers 2..4 --gpus 1 -- sleep 60",
                           [&w](Session& s) { return Run(s, w.run); });
-  run->add_option("COMMAND", w.run.command, "what to run; put -- before it");
-  run->add_option("--name", w.run.name, "name of the job; default: the program's");
-  run->add_option("-q,--queue", w.run.queue, "queue; default: default");
-  run->add_option("--kind", w.run.kind, "train or build");
-  run->add_option("--gpus", w.run.gpus, "GPUs of each worker; 0.25 is a share");
-  run->add_option("--cpus", w.run.cpus, "cores of each worker");
-  run->add_option("--memory", w.run.memory, "memory of each worker, as 16Gi");
-  run->add_option("--workers", w.run.workers, "number of workers, as 4 or 2..8");
-  run->add_option("--priority", w.run.priority, "low, normal, high, critical or a number");
-  run->add_option("--framework", w.run.framework, "torch, mpi, ...");
-  run->add_option("--time", w.run.time, "time limit, as 2h");
-  run->add_option("--retries", w.run.retries, "start it again so often when it fails");
-  run->add_option("--idle", w.run.idle, "release build work that was not used so long, as 1h");
-  run->add_option("--image", w.run.image, "container image");
-  run->add_option("--template", w.run.from_template, "jupyter: a notebook; with --kind build");
-  run->add_option("--workdir", w.run.workdir, "folder to run in; default: the one you are in");
+  AddOption(run, "COMMAND", w.run.command, "what to run; put -- before it");
+  AddOption(run, "--name", w.run.name, "name of the job; default: the program's");
+  AddOption(run, "-q,--queue", w.run.queue, "queue; default: default");
+  AddOption(run, "--kind", w.run.kind, "train or build");
+  AddOption(run, "--gpus", w.run.gpus, "GPUs of each worker; 0.25 is a share");
+  AddOption(run, "--cpus", w.run.cpus, "cores of each worker");
+  AddOption(run, "--memory", w.run.memory, "memory of each worker, as 16Gi");
+  AddOption(run, "--workers", w.run.workers, "number of workers, as 4 or 2..8");
+  AddOption(run, "--priority", w.run.priority, "low, normal, high, critical or a number");
+  AddOption(run, "--framework", w.run.framework, "torch, mpi, ...");
+  AddOption(run, "--time", w.run.time, "time limit, as 2h");
+  AddOption(run, "--retries", w.run.retries, "start it again so often when it fails");
+  AddOption(run, "--idle", w.run.idle, "release build work that was not used so long, as 1h");
+  AddOption(run, "--image", w.run.image, "container image");
+  AddOption(run, "--template", w.run.from_template, "jupyter: a notebook; with --kind build");
+  AddOption(run, "--workdir", w.run.workdir, "folder to run in; default: the one you are in");
   const auto each = [&](const char* flag, std::vector<std::string>& into, const char* help) {
-    run->add_option(flag, into, help)->allow_extra_args(false);
+    AddOption(run, flag, into, help).OneEach();
   };
   each("-e,--env", w.run.env, "K=V, or K for the value it has here; nothing else is passed on");
   each("--label", w.run.labels, "K=V; may be given several times");
   each("--gpu-types", w.run.gpu_types, "H100,A100: in order of preference; default: any");
   each("--topology", w.run.topology, "require=rack, prefer=nvlink");
   each("--after", w.run.after, "start behind this job: NAME, or NAME:ok, :any or :failed");
-  run->add_option("--array", w.run.array, "one task for each number, as 0-99%8 (8 at once)");
-  auto* may = run->add_flag_callback(
-      "--preemptible", [&w] { w.run.preemptible = true; }, "others may displace it");
-  run->add_flag_callback(
-         "--no-preemptible", [&w] { w.run.preemptible = false; },
-         "others may not; default: by its priority")
-      ->excludes(may);
-  run->add_flag("-d,--detach", w.run.detach, "do not watch it");
-  run->add_flag("-t,--terminal", w.run.terminal,
-                "give it a terminal and join ours to it; build work at a terminal has one anyway");
-  run->add_flag("--dry-run", w.run.dry_run, "check everything and run nothing");
+  AddOption(run, "--array", w.run.array, "one task for each number, as 0-99%8 (8 at once)");
+  auto may = AddFlag(
+      run, "--preemptible", [&w] { w.run.preemptible = true; }, "others may displace it");
+  AddFlag(
+      run, "--no-preemptible", [&w] { w.run.preemptible = false; },
+      "others may not; default: by its priority")
+      .Excludes(may);
+  AddFlag(run, "-d,--detach", w.run.detach, "do not watch it");
+  AddFlag(run, "-t,--terminal", w.run.terminal,
+          "give it a terminal and join ours to it; build work at a terminal has one anyway");
+  AddFlag(run, "--dry-run", w.run.dry_run, "check everything and run nothing");
   w.verbs.Changes(run);
   Note(run,
        "Shows what worker 0 writes, each stream on its own, until the job has ended, and ends as\n"
@@ -235,14 +231,12 @@ void Commands::AddOutputVerbs(CLI::App& app) {
         return Logs(s, w.logs);
       });
   w.verbs.Formats(logs, "table,wide,json,jsonl,yaml");
-  IsName(logs->add_option("JOB", w.logs.job, "name, id or @last")->required(), "job");
-  logs->add_flag("-f,--follow", w.logs.follow, "until the job has ended");
-  logs->add_flag("--err", w.logs.err, "standard error instead of standard output");
-  logs->add_option("--rank", w.logs.worker, "of this worker; default 0")
-      ->check(CLI::Range(0, kHighestRank));
-  logs->add_option("--tail", w.logs.tail, "the last so many lines")
-      ->check(CLI::Range(0, kMostLines));
-  logs->add_option("--since", w.since, "leave out files last written to before, as 10m");
+  AddOption(logs, "JOB", w.logs.job, "name, id or @last").Required().NameOf("job");
+  AddFlag(logs, "-f,--follow", w.logs.follow, "until the job has ended");
+  AddFlag(logs, "--err", w.logs.err, "standard error instead of standard output");
+  AddOption(logs, "--rank", w.logs.worker, "of this worker; default 0").Between(0, kHighestRank);
+  AddOption(logs, "--tail", w.logs.tail, "the last so many lines").Between(0, kMostLines);
+  AddOption(logs, "--since", w.since, "leave out files last written to before, as 10m");
   Note(logs,
        "Shows all files that are kept, oldest first, and says on standard error when older ones\n"
        "have been dropped. Lines bear no time: --since leaves out whole files, so what it shows\n"
@@ -264,9 +258,9 @@ void Commands::AddOutputVerbs(CLI::App& app) {
                                    return Events(s, w.events);
                                  }),
                      kEvents);
-  IsName(events->add_option("JOB", w.events.job, "of one job only"), "job");
-  events->add_flag("-f,--follow", w.events.follow, "go on; with -o json one object a line");
-  events->add_flag("--cycles", w.events.cycles, "also each scheduling cycle");
+  AddOption(events, "JOB", w.events.job, "of one job only").NameOf("job");
+  AddFlag(events, "-f,--follow", w.events.follow, "go on; with -o json one object a line");
+  AddFlag(events, "--cycles", w.events.cycles, "also each scheduling cycle");
   Note(events,
        "The newest comes last. --filter takes keys of -o json: kind=job-ended, facts.job=7,\n"
        "facts.node=lab-3; --sort revision or -revision. -o name prints revisions.");
@@ -275,7 +269,7 @@ void Commands::AddOutputVerbs(CLI::App& app) {
 void Commands::AddClusterVerbs(CLI::App& app) {
   Words& w = *words_;
   const auto may_try = [&w](CLI::App* command) {
-    command->add_flag("--dry-run", w.dry_run, "check everything and change nothing");
+    AddFlag(command, "--dry-run", w.dry_run, "check everything and change nothing");
     return w.verbs.Changes(command);
   };
   w.verbs.IsList(w.verbs.Add(&app, "nodes", "List nodes",
@@ -290,7 +284,7 @@ void Commands::AddClusterVerbs(CLI::App& app) {
     auto* command = may_try(w.verbs.Add(node, name, help, example.c_str(), [&w, what](Session& s) {
       return MarkNode(s, w.value, what, w.Query());
     }));
-    IsName(command->add_option("NODE", w.value, "its name")->required(), "node");
+    AddOption(command, "NODE", w.value, "its name").Required().NameOf("node");
   }
   auto* gpus = w.verbs.IsList(
       w.verbs.Add(&app, "gpus", "Every GPU and who has it",
@@ -303,27 +297,27 @@ void Commands::AddClusterVerbs(CLI::App& app) {
                     }
                     return Gpus(s, w.topology);
                   }));
-  gpus->add_flag("--topology", w.topology, "by node, NUMA node, PCIe switch and NVLink island");
+  AddFlag(gpus, "--topology", w.topology, "by node, NUMA node, PCIe switch and NVLink island");
   CLI::App* queue = w.verbs.Group("queue", "Queues and their quotas");
   w.verbs.IsList(
       w.verbs.Add(queue, "list", "List queues", "muster queue list --sort=-gpus_held", Queues));
-  may_try(w.verbs.Add(queue, "apply", "Add or change queues from a file",
-                      "muster queue apply queues.yaml --dry-run",
-                      [&w](Session& s) { return ApplyQueues(s, w.file, w.Query()); }))
-      ->add_option("FILE", w.file, "- is standard input")
-      ->required();
+  auto* apply = may_try(w.verbs.Add(queue, "apply", "Add or change queues from a file",
+                                    "muster queue apply queues.yaml --dry-run", [&w](Session& s) {
+                                      return ApplyQueues(s, w.file, w.Query());
+                                    }));
+  AddOption(apply, "FILE", w.file, "- is standard input").Required();
   AddQueueVerbs(w.verbs, queue);
   CLI::App* snapshot = w.verbs.Group("snapshot", "Everything the engine saw, in one file");
   auto* save =
       w.verbs.Add(snapshot, "save", "Save it", "muster snapshot save today.snap",
                   [&w](Session& s) { return SaveSnapshot(s, w.file, w.verbs.common().yes); });
-  save->add_option("FILE", w.file, "where to")->required();
+  AddOption(save, "FILE", w.file, "where to").Required();
   w.verbs.Changes(save, "also over a file that is there");
   auto* replay = w.verbs.AddLocal(snapshot, "replay", "Decide it again offline and compare",
                                   "muster snapshot replay today.snap",
                                   [&w] { return ReplaySnapshot(w.file, w.verbs.common().output); });
   w.verbs.Formats(replay, "table,wide,json,jsonl,yaml");
-  replay->add_option("FILE", w.file, "made by `muster snapshot save`")->required();
+  AddOption(replay, "FILE", w.file, "made by `muster snapshot save`").Required();
 }
 
 Completion Commands::Complete(const std::vector<std::string>& words) const {

@@ -2,7 +2,6 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <csignal>
 #include <filesystem>
@@ -10,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/options.h"
 #include "cli/verbs.h"
 
 namespace muster::cli {
@@ -226,31 +226,31 @@ void AddContextVerbs(Verbs& verbs) {
                                [w, &verbs] { return Login(*w, verbs.common().output); });
   verbs.Formats(login);
   verbs.Changes(login);
-  login->add_option("URL", w->server, "https://host:port, or unix:/path")->required();
-  login->add_flag("--token-stdin", w->token_stdin, "read the token from standard input");
-  login->add_option("--ca", w->ca, "PEM file that signs the server's certificate");
-  login->add_option("--name", w->name, "name of the context; default: the host");
+  AddOption(login, "URL", w->server, "https://host:port, or unix:/path").Required();
+  AddFlag(login, "--token-stdin", w->token_stdin, "read the token from standard input");
+  AddOption(login, "--ca", w->ca, "PEM file that signs the server's certificate");
+  AddOption(login, "--name", w->name, "name of the context; default: the host");
   auto name = std::make_shared<std::string>();
   auto* logout =
       verbs.AddLocal(verbs.app(), "logout", "Forget a context and its token", "muster logout lab",
                      [name, &verbs] { return Logout(*name, verbs.common().output); });
-  logout->add_option("CONTEXT", *name, "default: the current one");
+  AddOption(logout, "CONTEXT", *name, "default: the current one");
   CLI::App* config = verbs.Group("config", "What muster goes by");
   auto origins = std::make_shared<bool>(false);
   auto* view = verbs.AddLocal(config, "view", "Every setting; tokens are not shown",
                               "muster config view --origins",
                               [origins, &verbs] { return View(verbs, *origins); });
-  view->add_flag("--origins", *origins, "and where it comes from");
+  AddFlag(view, "--origins", *origins, "and where it comes from");
   verbs.Formats(view);
   verbs.ServerFlagsFor(view);
   auto* use =
       verbs.AddLocal(config, "use", "Make a context the current one", "muster config use lab",
                      [name, &verbs] { return Use(*name, verbs.common().output); });
-  use->add_option("CONTEXT", *name, "its name")->required();
+  AddOption(use, "CONTEXT", *name, "its name").Required();
   auto* forget = verbs.AddLocal(config, "delete", "Remove a context, with its token",
                                 "muster config delete lab",
                                 [name, &verbs] { return Delete(*name, verbs.common().output); });
-  forget->add_option("CONTEXT", *name, "its name")->required();
+  AddOption(forget, "CONTEXT", *name, "its name").Required();
   for (auto* command : {logout, use, forget}) {
     verbs.Formats(command);
     verbs.Changes(command);

@@ -1,7 +1,6 @@
 // docs/cli.md, the manual page and JSON, all from what the parser knows.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cctype>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -75,6 +74,13 @@ Where the daemon stops while a command waits for something or follows it, the co
 
 `attach`, `exec` and `shell` end with the status of the program.)"}};
 
+std::string Replaced(std::string text, std::string_view what, std::string_view by) {
+  for (auto at = text.find(what); at != text.npos; at = text.find(what, at + by.size())) {
+    text.replace(at, what.size(), by);
+  }
+  return text;
+}
+
 std::string LinkTo(const std::string& schema) {
   std::string anchor = schema;
   for (char& c : anchor) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -113,8 +119,7 @@ std::string Markdown(const std::vector<VerbDoc>& verbs) {
       for (const auto& word : *words) {
         if (word.common && !word.name.starts_with("-o")) continue;  // said once, above
         if (word.name.starts_with("-h")) continue;
-        rows += fmt::format("| `{}` | {} |\n", word.name,
-                            CLI::detail::find_and_replace(word.help, "|", "\\|"));
+        rows += fmt::format("| `{}` | {} |\n", word.name, Replaced(word.help, "|", "\\|"));
       }
     }
     if (!rows.empty()) out += "\n| | |\n|---|---|\n" + rows;
@@ -161,7 +166,7 @@ std::string Manual(const std::vector<VerbDoc>& verbs, const std::string& version
         if (!line.empty()) out += Troff(line) + "\n";
       }
     } else {
-      out += CLI::detail::find_and_replace(Troff(std::string(text)), "\n\n", "\n.PP\n") + "\n";
+      out += Replaced(Troff(std::string(text)), "\n\n", "\n.PP\n") + "\n";
     }
   }
   std::string group;

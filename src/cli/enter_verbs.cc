@@ -1,11 +1,11 @@
 // Verbs that go into a running worker: attach, exec, shell, port-forward.
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/enter.h"
 #include "cli/keyboard.h"
+#include "cli/options.h"
 #include "cli/screen.h"
 #include "cli/verbs.h"
 #include "client/tunnel.h"
@@ -101,43 +101,41 @@ int Attach(Session& session, const std::string& job, std::int64_t worker) {
 
 void AddEnterVerbs(Verbs& verbs) {
   const auto options = std::make_shared<EnterOptions>();
-  const auto common = [&](CLI::App* command) {
-    verbs.NoOutput(command, command->get_name() +
+  const auto add = [&](const char* name, const char* help, const char* example,
+                       std::function<int(Session&)> call) {
+    auto* command = verbs.Add(verbs.app(), name, help, example, std::move(call));
+    verbs.NoOutput(command, std::string(name) +
                                 " passes on what the program or the port says, as it is, and has "
                                 "no -o; flags of a program stand behind --");
-    IsName(command->add_option("JOB", options->job, "name, id or @last")->required(), "job");
-    command->add_option("--rank", options->worker, "of this worker; default 0")
-        ->check(CLI::Range(0, kHighestRank));
+    AddOption(command, "JOB", options->job, "name, id or @last").Required().NameOf("job");
+    AddOption(command, "--rank", options->worker, "of this worker; default 0")
+        .Between(0, kHighestRank);
     return command;
   };
-  auto* attach =
-      common(verbs.Add(verbs.app(), "attach", "The terminal of a worker", "muster attach notebook",
-                       [options](Session& s) { return Attach(s, options->job, options->worker); }));
+  auto* attach = add("attach", "The terminal of a worker", "muster attach notebook",
+                     [options](Session& s) { return Attach(s, options->job, options->worker); });
   Note(attach,
        "Ctrl-] leaves it running. Ctrl-C goes to the program. Without a terminal the end of the\n"
        "input leaves it running.");
-  auto* exec = common(verbs.Add(verbs.app(), "exec", "Run a program beside a worker",
-                                "muster exec resnet -- nvidia-smi",
-                                [options](Session& s) { return Exec(s, *options); }));
-  exec->add_option("COMMAND", options->command, "what to run; put -- before it")->required();
-  exec->add_flag("-T,--no-terminal", options->no_terminal, "plain streams, also at a terminal");
-  auto* shell = common(verbs.Add(verbs.app(), "shell", "A shell beside a worker",
-                                 "muster shell resnet --rank 1", [options](Session& s) {
-                                   options->command = {
-                                       "/bin/sh", "-c",
-                                       "exec \"${SHELL:-/bin/sh}\" -i 2>&1 || exec /bin/sh -i"};
-                                   return Exec(s, *options);
-                                 }));
+  auto* exec = add("exec", "Run a program beside a worker", "muster exec resnet -- nvidia-smi",
+                   [options](Session& s) { return Exec(s, *options); });
+  AddOption(exec, "COMMAND", options->command, "what to run; put -- before it").Required();
+  AddFlag(exec, "-T,--no-terminal", options->no_terminal, "plain streams, also at a terminal");
+  auto* shell = add("shell", "A shell beside a worker", "muster shell resnet --rank 1",
+                    [options](Session& s) {
+                      options->command = {"/bin/sh", "-c",
+                                          "exec \"${SHELL:-/bin/sh}\" -i 2>&1 || exec /bin/sh -i"};
+                      return Exec(s, *options);
+                    });
   for (auto* command : {exec, shell}) {
     Note(command, "At a terminal Ctrl-] leaves it, which ends the program; the job goes on.");
   }
-  auto* forward =
-      common(verbs.Add(verbs.app(), "port-forward", "A port of a worker, on this machine",
-                       "muster port-forward notebook 8888", [options](Session& s) {
-                         return PortForward(s, options->job, options->worker, options->ports);
-                       }));
-  forward->add_option("PORT", options->ports,
-                      "8888, or 9000:8888 for another one here; none: the job's notebook");
+  auto* forward = add("port-forward", "A port of a worker, on this machine",
+                      "muster port-forward notebook 8888", [options](Session& s) {
+                        return PortForward(s, options->job, options->worker, options->ports);
+                      });
+  AddOption(forward, "PORT", options->ports,
+            "8888, or 9000:8888 for another one here; none: the job's notebook");
 }
 
 }  // namespace muster::cli

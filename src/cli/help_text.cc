@@ -225,4 +225,8 @@ void ForbidColor() { ::setenv("NO_COLOR", "1", 1); }
 
 std::shared_ptr<CLI::FormatterBase> MakeFormatter() { return std::make_shared<Formatter>(); }
 
+std::string HelpOf(const CLI::App& verb, const std::string& path) {
+  return Formatter().make_help(&verb, path, CLI::AppFormatMode::Normal);
+}
+
 }  // namespace muster::cli

@@ -47,6 +47,8 @@ void GroupVerbs(CLI::App& app);
 void ForbidColor();
 
 std::shared_ptr<CLI::FormatterBase> MakeFormatter();
+// As `muster VERB --help` says it; `path` is what leads to the verb, as "muster queue list".
+std::string HelpOf(const CLI::App& verb, const std::string& path);
 
 // docs/cli.md, the manual page, or JSON for tests: "markdown", "man" or "json".
 std::string WriteDocs(const CLI::App& app, const std::string& kind, const std::string& version);

@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <iostream>
 #include <memory>
@@ -13,6 +12,7 @@
 #include "cli/doctor.h"
 #include "cli/help_text.h"
 #include "cli/job_verbs.h"
+#include "cli/options.h"
 #include "cli/verbs.h"
 
 namespace muster::cli {
@@ -105,7 +105,6 @@ int Init(const std::string& path, const Common& common) {
   return 0;
 }
 
-// As `muster VERB --help` says it.
 int Help(CLI::App& app, const std::vector<std::string>& words) {
   CLI::App* at = &app;
   std::string path = "muster";
@@ -118,7 +117,7 @@ int Help(CLI::App& app, const std::vector<std::string>& words) {
     at = next;
     path += " " + word;
   }
-  std::cout << app.get_formatter()->make_help(at, path, CLI::AppFormatMode::Normal);
+  std::cout << HelpOf(*at, path);
   return 0;
 }
 
@@ -134,20 +133,20 @@ void AddHelpVerbs(Verbs& verbs) {
   auto* help = verbs.AddLocal(verbs.app(), "help", "What a verb is for, its flags and examples",
                               "muster help\nmuster help queue apply",
                               [w, &verbs] { return Help(*verbs.app(), w->verbs); });
-  help->add_option("VERB", w->verbs, "a verb, and the one below it");
+  AddOption(help, "VERB", w->verbs, "a verb, and the one below it");
   verbs.NoOutput(help, "help prints text for people and has no -o; docs/cli.md has it all");
   auto* init = verbs.AddLocal(verbs.app(), "init", "Write a job file to begin with",
                               "muster init train.yaml\nmuster init - | muster validate -",
                               [w, &verbs] { return Init(w->path, verbs.common()); });
-  init->add_option("FILE", w->path, "default job.yaml; - is standard output");
+  AddOption(init, "FILE", w->path, "default job.yaml; - is standard output");
   verbs.Formats(init);
   verbs.Changes(init, "also over a file that is there");
   auto* clone = verbs.Add(verbs.app(), "clone", "Submit a job once more",
                           "muster clone resnet --name resnet-2",
                           [w](Session& s) { return Clone(s, w->job, w->name, w->dry_run); });
-  IsName(clone->add_option("JOB", w->job, "name, id or @last")->required(), "job");
-  clone->add_option("--name", w->name, "name of the new one; default: the same");
-  clone->add_flag("--dry-run", w->dry_run, "check everything and change nothing");
+  AddOption(clone, "JOB", w->job, "name, id or @last").Required().NameOf("job");
+  AddOption(clone, "--name", w->name, "name of the new one; default: the same");
+  AddFlag(clone, "--dry-run", w->dry_run, "check everything and change nothing");
   verbs.Changes(clone);
   auto* completion = verbs.AddLocal(
       verbs.app(), "completion", "A script that completes words in a shell",
@@ -156,9 +155,9 @@ void AddHelpVerbs(Verbs& verbs) {
         return 0;
       });
   verbs.NoOutput(completion, "completion prints a script for the shell and has no -o");
-  completion->add_option("SHELL", w->shell, "bash, zsh or fish")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  AddOption(completion, "SHELL", w->shell, "bash, zsh or fish")
+      .Required()
+      .OneOf({"bash", "zsh", "fish"});
   verbs.Add(verbs.app(), "doctor", "Look for what is wrong, and say what to do", "muster doctor",
             [&verbs](Session& s) { return Doctor(s, verbs.common().version); });
 }

@@ -1,11 +1,11 @@
 // Verbs that need no daemon: validate, and the lab with sim, bench and demo.
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 #include <sstream>
 
 #include "cli/bench.h"
 #include "cli/demo.h"
+#include "cli/options.h"
 #include "cli/scenarios.h"
 #include "cli/validate.h"
 #include "cli/verbs.h"
@@ -34,27 +34,25 @@ void AddLabVerbs(Verbs& verbs) {
         const int shown = ShowDocument(output(), document.str());
         return shown != 0 ? shown : status;
       });
-  validate->add_option("FILE", w->paths, "files; - is standard input")->required();
+  AddOption(validate, "FILE", w->paths, "files; - is standard input").Required();
 
   CLI::App* sim = verbs.Group("sim", "Try policies without a cluster");
   auto* scenarios = verbs.AddLocal(sim, "scenarios", "Run scenario files on the engine",
                                    "muster sim scenarios tests/scenarios",
                                    [w, output] { return RunScenarios(w->paths, output()); });
-  scenarios->add_option("PATH", w->paths, "files or folders")->required();
+  AddOption(scenarios, "PATH", w->paths, "files or folders").Required();
 
   CLI::App* bench = verbs.Group("bench", "Measure this build on this machine");
   auto* engine =
       verbs.AddLocal(bench, "engine", "What scheduling decisions cost",
                      "muster bench engine --shape gang --nodes 100 --runs 3",
                      [w, output] { return RunBenchEngine(w->shape, w->nodes, w->runs, output()); });
-  engine->add_option("--shape", w->shape, "fill, gang, reclaim, verdict, huge or growth")
-      ->required();
-  engine
-      ->add_option("--nodes", w->nodes,
-                   "number of nodes; default: the shape's own; not with growth")
-      ->check(CLI::Range(1, 1'000'000));
-  engine->add_option("--runs", w->runs, "samples to take; default: the shape's own")
-      ->check(CLI::Range(1, 10'000));
+  AddOption(engine, "--shape", w->shape, "fill, gang, reclaim, verdict, huge or growth").Required();
+  AddOption(engine, "--nodes", w->nodes,
+            "number of nodes; default: the shape's own; not with growth")
+      .Between(1, 1'000'000);
+  AddOption(engine, "--runs", w->runs, "samples to take; default: the shape's own")
+      .Between(1, 10'000);
 
   CLI::App* demo = verbs.Group("demo", "See what Muster does, on a simulated cluster");
   auto* share = verbs.AddLocal(demo, "share", "Eight GPUs, three researchers, one day",

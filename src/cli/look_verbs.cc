@@ -1,7 +1,6 @@
 // Verbs that look and change nothing: plan, pools, whoami, usage, decisions, version.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -11,6 +10,7 @@
 #include "base/files.h"
 #include "base/units.h"
 #include "cli/job_verbs.h"
+#include "cli/options.h"
 #include "cli/text.h"
 #include "cli/verbs.h"
 
@@ -183,8 +183,8 @@ void AddLookVerbs(Verbs& verbs) {
       verbs.app(), "plan", "Where a job would run now, and who would be displaced",
       "muster plan train.yaml\nmuster plan resnet", [file](Session& s) { return Plan(s, *file); });
   Note(plan, "-o name prints the nodes on which it would run, each once.");
-  plan->add_option("FILE", *file, "a job file; - is standard input; or the name of a waiting job")
-      ->required();
+  AddOption(plan, "FILE", *file, "a job file; - is standard input; or the name of a waiting job")
+      .Required();
   verbs.IsList(verbs.Add(verbs.app(), "pools", "List pools", "muster pools -o json", Pools));
   verbs.Add(verbs.app(), "whoami", "Who I am to the daemon, and what I may do", "muster whoami",
             WhoAmI);
@@ -197,9 +197,9 @@ void AddLookVerbs(Verbs& verbs) {
       verbs.Add(verbs.app(), "usage", "GPU time that was used",
                 "muster usage --by queue --since 7d\nmuster usage --sort=-gpu_hours --limit 10",
                 [w](Session& s) { return Usage(s, w->by, w->since); });
-  usage->add_option("--by", w->by, "user, queue or job; default user")
-      ->check(CLI::IsMember({"user", "queue", "job"}));
-  usage->add_option("--since", w->since, "of jobs that ended within that time, as 24h");
+  AddOption(usage, "--by", w->by, "user, queue or job; default user")
+      .OneOf({"user", "queue", "job"});
+  AddOption(usage, "--since", w->since, "of jobs that ended within that time, as 24h");
   verbs.IsList(usage);
   auto* decisions =
       verbs.Add(verbs.app(), "decisions", "What the scheduler decided, newest first",

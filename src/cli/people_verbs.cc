@@ -1,12 +1,12 @@
 // Who may come in: tokens and users.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/units.h"
+#include "cli/options.h"
 #include "cli/verbs.h"
 
 namespace muster::cli {
@@ -26,7 +26,7 @@ struct How {
   }
   // `asks`: null where it never does.
   void Flags(Verbs& verbs, CLI::App* command, const char* asks = nullptr) {
-    command->add_flag("--dry-run", dry_run, "check everything and change nothing");
+    AddFlag(command, "--dry-run", dry_run, "check everything and change nothing");
     verbs.Changes(command, asks);
     yes = &verbs.common().yes;
   }
@@ -238,23 +238,23 @@ void AddTokenVerbs(Verbs& verbs) {
   auto* create = verbs.Add(token, "create", "Make a token; its secret is shown once",
                            "muster token create laptop --expires 30d --role viewer",
                            [w](Session& s) { return CreateToken(s, *w); });
-  create->add_option("NAME", w->name, "what it is for")->required();
-  create->add_option("--user", w->user, "another user's, for admins");
-  create->add_option("--expires", w->expires, "from now on; default 90d; never: admins only");
-  create->add_option("--role", w->role, "viewer or user: no more than this")
-      ->check(CLI::IsMember({"viewer", "user"}));
+  AddOption(create, "NAME", w->name, "what it is for").Required();
+  AddOption(create, "--user", w->user, "another user's, for admins");
+  AddOption(create, "--expires", w->expires, "from now on; default 90d; never: admins only");
+  AddOption(create, "--role", w->role, "viewer or user: no more than this")
+      .OneOf({"viewer", "user"});
   w->how.Flags(verbs, create);
   verbs.IsList(
       verbs.Add(token, "list", "My tokens; for admins all", "muster token list", ListTokens));
   auto* show = verbs.Add(token, "show", "One token, without its secret", "muster token show laptop",
                          [w](Session& s) { return ShowToken(s, w->name); });
-  IsName(show->add_option("TOKEN", w->name, "its name, its id or a beginning of that")->required(),
-         "token");
+  AddOption(show, "TOKEN", w->name, "its name, its id or a beginning of that")
+      .Required()
+      .NameOf("token");
   auto* revoke = verbs.Add(token, "revoke", "End tokens at once",
                            "muster token revoke laptop --yes\nmuster token revoke 3f9a21 --yes",
                            [w](Session& s) { return RevokeTokens(s, *w); });
-  IsName(revoke->add_option("TOKEN", w->ids, "names, ids or beginnings of ids")->required(),
-         "token");
+  AddOption(revoke, "TOKEN", w->ids, "names, ids or beginnings of ids").Required().NameOf("token");
   w->how.Flags(verbs, revoke, "do not ask");
 }
 
@@ -265,17 +265,16 @@ void AddUserVerbs(Verbs& verbs) {
   auto* set = verbs.Add(user, "set", "Give a user a role everywhere, and groups",
                         "muster user set ana --role user --group vision",
                         [w](Session& s) { return SetUser(s, *w); });
-  IsName(set->add_option("NAME", w->name, "the user")->required(), "user");
-  set->add_option("--role", w->role, "none, viewer, user or admin")
-      ->required()
-      ->check(CLI::IsMember({"none", "viewer", "user", "admin"}));
-  set->add_option("--group", w->groups,
-                  "a group; may be given several times; replaces those there");
+  AddOption(set, "NAME", w->name, "the user").Required().NameOf("user");
+  AddOption(set, "--role", w->role, "none, viewer, user or admin")
+      .Required()
+      .OneOf({"none", "viewer", "user", "admin"});
+  AddOption(set, "--group", w->groups, "a group; may be given several times; replaces those there");
   w->how.Flags(verbs, set);
   auto* remove =
       verbs.Add(user, "remove", "Take the role away, and the user's tokens",
                 "muster user remove ana --yes", [w](Session& s) { return RemoveUser(s, *w); });
-  IsName(remove->add_option("NAME", w->name, "the user")->required(), "user");
+  AddOption(remove, "NAME", w->name, "the user").Required().NameOf("user");
   w->how.Flags(verbs, remove, "do not ask");
 }
 

@@ -4,7 +4,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "cli/options.h"
 #include "cli/verbs.h"
 #include "model/document.h"
 #include "model/document_writer.h"
@@ -165,7 +165,7 @@ int EditQueue(Session& session, const Words& words) {
 void AddQueueVerbs(Verbs& verbs, CLI::App* queue) {
   auto w = std::make_shared<Words>();
   const auto with_name = [&](CLI::App* command) {
-    IsName(command->add_option("QUEUE", w->name, "its full name")->required(), "queue");
+    AddOption(command, "QUEUE", w->name, "its full name").Required().NameOf("queue");
     return command;
   };
   verbs.MayWatch(with_name(verbs.Add(queue, "show", "One queue, with its file",
@@ -177,11 +177,11 @@ void AddQueueVerbs(Verbs& verbs, CLI::App* queue) {
                             return DeleteQueue(s, *w, verbs.common().yes);
                           }));
   verbs.Changes(remove, "do not ask");
-  remove->add_flag("--dry-run", w->dry_run, "check everything and change nothing");
+  AddFlag(remove, "--dry-run", w->dry_run, "check everything and change nothing");
   auto* edit = with_name(verbs.Add(queue, "edit", "Change a queue's file in $EDITOR",
                                    "EDITOR=nano muster queue edit vision",
                                    [w](Session& s) { return EditQueue(s, *w); }));
-  edit->add_flag("--dry-run", w->dry_run, "check everything and change nothing");
+  AddFlag(edit, "--dry-run", w->dry_run, "check everything and change nothing");
   verbs.Changes(edit);
 }
 

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
@@ -12,6 +11,7 @@
 #include "cli/enter.h"
 #include "cli/event_text.h"
 #include "cli/full_screen.h"
+#include "cli/options.h"
 #include "cli/table.h"
 #include "cli/top_feed.h"
 #include "cli/top_view.h"
@@ -329,7 +329,7 @@ void AddTopVerb(Verbs& verbs) {
   auto* top = verbs.Add(verbs.app(), "top", "The cluster and its jobs, on the whole screen",
                         "muster top", [once](Session& session) { return RunTop(session, *once); });
   verbs.Formats(top);
-  top->add_flag("--once", *once, "one frame as text");
+  AddFlag(top, "--once", *once, "one frame as text");
 }
 
 }  // namespace muster::cli

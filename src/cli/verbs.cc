@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "cli/help_text.h"
+#include "cli/options.h"
 #include "cli/text.h"
 
 namespace muster::cli {
@@ -45,27 +46,7 @@ std::string Either(const std::vector<std::string>& words) {
   return out;
 }
 
-std::string WrongName(const std::string& word, const std::string& what) {
-  const bool tree = what == "queue";
-  bool wrong = word.empty() || word == "." || word == "..";
-  wrong |=
-      std::any_of(word.begin(), word.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
-  wrong |= !tree && word.find('/') != std::string::npos;
-  wrong |= tree && (word.starts_with('/') || word.ends_with('/') || word.find("//") != word.npos ||
-                    ("/" + word + "/").find("/../") != word.npos);
-  if (!wrong) return "";
-  const std::string hint = what == "job"     ? ": write its name, its id or @last"
-                           : what == "token" ? ": write its name or its id, see `muster token list`"
-                           : what == "queue" ? ": write its full name, as vision/detection"
-                                             : "";
-  return "\"" + Clean(word) + "\" is no name of a " + what + hint;
-}
-
 }  // namespace
-
-CLI::Option* IsName(CLI::Option* option, const char* what) {
-  return option->check([what](const std::string& word) { return WrongName(word, what); });
-}
 
 void Note(CLI::App* command, const std::string& text) {
   const auto examples = command->get_footer();
@@ -74,9 +55,9 @@ void Note(CLI::App* command, const std::string& text) {
 
 Verbs::Verbs(CLI::App& app, int& status, std::string version) : app_(app), status_(status) {
   common_.version = std::move(version);
-  app.add_option("--socket", common_.flags.socket, "where musterd listens");
-  app.add_option("--context", common_.flags.context, "which daemon, by its name in the contexts");
-  app.add_flag_callback("--no-color", ForbidColor, "no colours; so does $NO_COLOR");
+  AddOption(&app, "--socket", common_.flags.socket, "where musterd listens");
+  AddOption(&app, "--context", common_.flags.context, "which daemon, by its name in the contexts");
+  AddFlag(&app, "--no-color", ForbidColor, "no colours; so does $NO_COLOR");
 }
 
 void Verbs::Formats(CLI::App* command, const std::string& formats) {
@@ -105,8 +86,8 @@ void Verbs::NoOutput(CLI::App* command, const std::string& why) {
 }
 
 CLI::App* Verbs::Changes(CLI::App* command, const char* help) {
-  auto* flag = command->add_flag("-y,--yes", common_.yes, help == nullptr ? "ask nothing" : help);
-  if (help == nullptr) flag->group(kCommonFlags);
+  auto flag = AddFlag(command, "-y,--yes", common_.yes, help == nullptr ? "ask nothing" : help);
+  if (help == nullptr) flag.Group(kCommonFlags);
   return command;
 }
 
@@ -121,16 +102,15 @@ std::vector<std::string> Verbs::FormatsOf(const CLI::App* command) const {
 }
 
 void Verbs::ServerFlagsFor(CLI::App* command) {
-  command
-      ->add_option("--socket", common_.flags.socket,
-                   "where musterd listens; else $MUSTER_DAEMON, else the context")
-      ->group(kCommonFlags);
-  command->add_option("--context", common_.flags.context, "another daemon than the current one")
-      ->group(kCommonFlags);
+  AddOption(command, "--socket", common_.flags.socket,
+            "where musterd listens; else $MUSTER_DAEMON, else the context")
+      .Group(kCommonFlags);
+  AddOption(command, "--context", common_.flags.context, "another daemon than the current one")
+      .Group(kCommonFlags);
 }
 
 CLI::App* Verbs::MayWatch(CLI::App* command) {
-  command->add_flag("-w,--watch", common_.watch, "again every second");
+  AddFlag(command, "-w,--watch", common_.watch, "again every second");
   return command;
 }
 
@@ -138,23 +118,21 @@ CLI::App* Verbs::IsList(CLI::App* command, std::int64_t limit) {
   if (limit > 0) {
     command->preparse_callback([this, limit](std::size_t) { common_.selection.limit = limit; });
   }
-  command->add_option("--filter", common_.selection.filter,
-                      "conditions with commas between: KEY=VALUE, or != >= <= > < ~ (contains)");
-  command->add_option("--sort", common_.selection.sort,
-                      "by this key of -o json; with - in front the largest first");
-  command
-      ->add_option("--limit", common_.selection.limit,
-                   limit > 0 ? "at most so many; default " + std::to_string(limit)
-                             : std::string("at most so many"))
-      ->check(CLI::Range(std::int64_t{1}, kMostListed));
+  AddOption(command, "--filter", common_.selection.filter,
+            "conditions with commas between: KEY=VALUE, or != >= <= > < ~ (contains)");
+  AddOption(command, "--sort", common_.selection.sort,
+            "by this key of -o json; with - in front the largest first");
+  AddOption(command, "--limit", common_.selection.limit,
+            limit > 0 ? "at most so many; default " + std::to_string(limit)
+                      : std::string("at most so many"))
+      .Between(1, kMostListed);
   return MayWatch(command);
 }
 
 CLI::App* Verbs::AddLocal(CLI::App* parent, const char* name, const char* help, const char* example,
                           std::function<int()> call) {
   CLI::App* command = parent->add_subcommand(name, help);
-  command->add_flag_callback("--no-color", ForbidColor, "no colours; so does $NO_COLOR")
-      ->group(kCommonFlags);
+  AddFlag(command, "--no-color", ForbidColor, "no colours; so does $NO_COLOR").Group(kCommonFlags);
   SetExamples(command, example);
   command->callback([this, call = std::move(call)] { status_ = Guarded(call); });
   return command;

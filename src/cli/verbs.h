@@ -18,8 +18,7 @@
 
 namespace CLI {  // NOLINT(readability-identifier-naming): the parser's own
 class App;
-class Option;
-}  // namespace CLI
+}
 
 namespace muster::cli {
 
@@ -76,9 +75,6 @@ class Verbs {
   std::map<const CLI::App*, std::vector<std::string>> formats_;
 };
 
-// A place or a flag that takes the name of a job, queue, node, user or token: never empty, and
-// never something that would lead to another address of the API.
-CLI::Option* IsName(CLI::Option* option, const char* what);
 // What is said in the help before the examples.
 void Note(CLI::App* command, const std::string& text);
 
