@@ -7,6 +7,7 @@
 #include "cli/demo.h"
 #include "cli/options.h"
 #include "cli/scenarios.h"
+#include "cli/sim_run.h"
 #include "cli/validate.h"
 #include "cli/verbs.h"
 
@@ -42,6 +43,37 @@ void AddLabVerbs(Verbs& verbs) {
                                    [w, output] { return RunScenarios(w->paths, output()); });
   AddOption(scenarios, "PATH", w->paths, "files or folders").Required();
 
+  auto s = std::make_shared<SimWords>();
+  auto* run = verbs.AddLocal(sim, "run", "Play a public trace under one policy",
+                             "muster sim run --set pollux --profiles examples/lab/pollux "
+                             "--workload examples/lab/pollux/workload.csv --policy tiresias\n"
+                             "muster sim run --set openb --nodes examples/lab/openb/nodes.csv "
+                             "--pods examples/lab/openb/pods.csv --policy fgd --seed 42",
+                             [s, output] { return RunSim(*s, output()); });
+  AddOption(run, "--policy", s->policy, "the policy; a wrong one is told those there are")
+      .Required();
+  auto* compare =
+      verbs.AddLocal(sim, "compare", "Play a public trace under several policies",
+                     "muster sim compare --set openb --nodes nodes.csv --pods pods.csv.gz "
+                     "--policies best-fit,fgd --seeds 10",
+                     [s, output] { return CompareSim(*s, output()); });
+  AddOption(compare, "--policies", s->policies, "the policies, with commas between them")
+      .Required();
+  AddOption(compare, "--seeds", s->seeds, "so many runs of each, and their mean; default 1")
+      .Between(1, 10'000);
+  for (auto* command : {run, compare}) {
+    AddOption(command, "--set", s->set, "pollux: training jobs in time; openb: pods on nodes")
+        .Required()
+        .OneOf({"pollux", "openb"});
+    AddOption(command, "--seed", s->seed, "where randomness begins; default 0")
+        .Between(0, INT64_MAX);
+    AddOption(command, "--profiles", s->profiles,
+              "pollux: a folder with profiles and interpolation");
+    AddOption(command, "--workload", s->workload, "pollux: a file of jobs");
+    AddOption(command, "--nodes", s->nodes, "openb: a file of nodes");
+    AddOption(command, "--pods", s->pods, "openb: a file of pods");
+  }
+
   CLI::App* bench = verbs.Group("bench", "Measure this build on this machine");
   auto* engine =
       verbs.AddLocal(bench, "engine", "What scheduling decisions cost",
@@ -58,7 +90,8 @@ void AddLabVerbs(Verbs& verbs) {
   auto* share = verbs.AddLocal(demo, "share", "Eight GPUs, three researchers, one day",
                                "muster demo share", [output] { return RunDemoShare(output()); });
   for (auto* command : {validate, scenarios}) verbs.Formats(command);
-  for (auto* command : {engine, share}) verbs.Formats(command, "table,wide,json,jsonl,yaml");
+  for (auto* command : {engine, share, run, compare})
+    verbs.Formats(command, "table,wide,json,jsonl,yaml");
 }
 
 }  // namespace muster::cli

@@ -141,6 +141,22 @@ results[].shares.* of a fair-share case
 results[].rounds[].evicted[]
 results[].rounds[].tasks.*.state
 results[].rounds[].tasks.*.node)"},
+    {"sim run", R"(policy
+seed
+workload of the pollux set
+mean_jct_s of the pollux set, from submission to the end
+p99_jct_s
+makespan_s when the last job ended
+restarts of all jobs
+policy_ms_p50 what a decision took
+jobs[].name
+jobs[].jct_s
+gpu_allocation_pct of the openb set
+fragmentation_pct
+placed pods
+failed pods
+wall_s what the run took)"},
+    {"sim compare", R"(runs[].* as of sim run)"},
     {"bench engine", R"(shape
 nodes
 gpus

@@ -22,7 +22,8 @@ TEST(Base64, AnyBytesComeBack) {
 }
 
 TEST(Base64, WhatIsNoneIsRefused) {
-  for (const char* text : {"Z", "Zg=", "Zg", "Z===", "====", "Zg==Zg==", "Zm9\n", "Zm-v", "    Zg==", "Zm9v    "}) {
+  for (const char* text :
+       {"Z", "Zg=", "Zg", "Z===", "====", "Zg==Zg==", "Zm9\n", "Zm-v", "    Zg==", "Zm9v    "}) {
     EXPECT_EQ(FromBase64(text), std::nullopt) << text;
   }
 }

@@ -604,7 +604,8 @@ class Examples(CliCase):
 
     def test_every_example_works_as_typed(self):
         verbs = json.loads(self.cli("__docs", "json").stdout)["verbs"]
-        shutil.copytree(pathlib.Path(__file__).resolve().parent.parent / "scenarios", self.path("tests/scenarios"))
+        for folder in ("tests/scenarios", "examples/lab"):
+            shutil.copytree(e2e_test.ROOT / folder, self.path(folder))
         env = {**self.env, "PATH": f"{self.daemon.bin}:{self.env['PATH']}", "HOME": str(self.folder), "EDITOR": "true"}
         (self.path(".local/share/bash-completion/completions")).mkdir(parents=True)
         ran = 0

@@ -17,6 +17,10 @@ import e2e_test
 from cli_test import CliCase, Terminal
 from e2e_test import ROOT, job
 
+LAB = ROOT / "examples" / "lab"
+SIMULATED = [("sim", "run", "--set", "pollux", "--profiles", str(LAB / "pollux"), "--workload", str(LAB / "pollux" / "workload.csv"), "--policy", "pollux"),
+             ("sim", "run", "--set", "openb", "--nodes", str(LAB / "openb" / "nodes.csv"), "--pods", str(LAB / "openb" / "pods.csv"), "--policy", "fgd"),
+             ("sim", "compare", "--set", "openb", "--nodes", str(LAB / "openb" / "nodes.csv"), "--pods", str(LAB / "openb" / "pods.csv"), "--policies", "fgd,random", "--seeds", "2")]
 FORMATS = ("table", "wide", "json", "jsonl", "yaml", "name")
 # Verbs that print no document, have another purpose than data and take no -o; and the call that tests each.
 TESTED = {
@@ -112,7 +116,7 @@ class EveryVerb(CliCase):
             ("login", f"unix:{self.daemon.socket}", "--name", "here"), ("config", "use", "here"), ("config", "delete", "here"),
             ("login", f"unix:{self.daemon.socket}", "--name", "there"), ("logout",), ("init", "new.yaml"), ("whoami",), ("token", "create", "two"), ("token", "show", "two"), ("token", "list"), ("token", "revoke", token, "--yes"),
             ("user", "set", "eva", "--role", "viewer", "--group", "a"), ("user", "list"), ("user", "remove", "eva", "--yes"), ("audit",), ("config", "view"),
-            ("config", "view", "--origins"), ("doctor",), ("snapshot", "save", "a.snap"), ("snapshot", "replay", "a.snap"), ("sim", "scenarios", cases),
+            ("config", "view", "--origins"), ("doctor",), ("snapshot", "save", "a.snap"), ("snapshot", "replay", "a.snap"), ("sim", "scenarios", cases), *SIMULATED,
             ("bench", "engine", "--shape", "gang", "--nodes", "10", "--runs", "1"), ("demo", "share"), ("version",)]
 
     def path_of(self, words):
@@ -148,7 +152,7 @@ class EveryVerb(CliCase):
 
     def test_every_verb_prints_every_format_it_allows_and_refuses_others_with_a_hint(self):
         for words in (("validate", self.file("j.yaml", job("true"))), ("sim", "scenarios", str(ROOT / "tests" / "scenarios" / "gang-one-island.case")),
-                      ("bench", "engine", "--shape", "gang", "--nodes", "4", "--runs", "1"), ("demo", "share"), ("doctor",), ("config", "view"), ("version",),
+                      *SIMULATED, ("bench", "engine", "--shape", "gang", "--nodes", "4", "--runs", "1"), ("demo", "share"), ("doctor",), ("config", "view"), ("version",),
                       ("whoami",), ("events",), ("snapshot", "save", "a.snap", "--yes"), ("snapshot", "replay", "a.snap")):
             for form in FORMATS:
                 done = subprocess.run([str(self.daemon.bin / "muster"), *words, "-o", form], env=self.env, capture_output=True, text=True, timeout=60, cwd=self.folder)

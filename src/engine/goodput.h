@@ -1,0 +1,63 @@
+// Goodput: what a training job would gain on other GPUs, learned from the steps that it took.
+//
+// A step computes (a + b * samples of a GPU), then synchronises (a + b * GPUs, on one node or over
+// several); the two overlap as gamma says, from not at all (1) to fully (10). A larger batch makes
+// a step worth more, but not in proportion: the noise of the gradient says how much. Their product,
+// progress a second, is the goodput of a place and a batch, and the best batch is its goodput
+// there. What was never tried is assumed to cost nothing, so that it is tried. (The model of
+// Pollux, OSDI'21, which was measured on real clusters.)
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace muster::engine {
+
+// A step that was taken: seconds, and what it ran on.
+struct StepSample {
+  int nodes = 1;
+  int gpus = 1;
+  int local = 1;  // samples of a GPU in one pass
+  double compute_s = 0;
+  double step_s = 0;  // synchronisation included
+};
+
+struct StepModel {
+  double compute_a = 0, compute_b = 0;  // a pass
+  double across_a = 0, across_b = 0;    // synchronising over several nodes
+  double within_a = 0, within_b = 0;    // on one node
+  double overlap = 1;
+
+  double PassSeconds(int local) const { return compute_a + compute_b * local; }
+  // The last pass of a step, with what it synchronises.
+  double StepSeconds(int nodes, int gpus, int local) const;
+};
+
+StepModel FitSteps(const std::vector<StepSample>& samples);
+
+// What a job allows itself.
+struct BatchLimits {
+  int first = 1;  // the batch it was written for
+  int most = 1;
+  int min_local = 1;
+  int max_local = 1;
+};
+
+// Each GPU makes `accumulations` + 1 passes of `local` samples before a step.
+struct BatchChoice {
+  int local = 0;
+  int accumulations = 0;
+  double goodput = 0;  // samples of the first batch a second
+};
+
+struct GoodputModel {
+  StepModel steps;
+  double grad_sqr = 1, grad_var = 0;  // at the first batch
+  BatchLimits limits;
+
+  // Of a step with a batch so many times the first, against one of the first.
+  double Gain(double scale) const;
+  BatchChoice Best(int nodes, int gpus) const;
+};
+
+}  // namespace muster::engine

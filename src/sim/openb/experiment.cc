@@ -1,0 +1,84 @@
+#include "sim/openb/experiment.h"
+
+#include <utility>
+
+#include "sim/openb/policy.h"
+#include "sim/openb/trace.h"
+
+namespace muster::sim {
+namespace {
+
+constexpr std::int64_t kDemandPct = 130;
+
+std::size_t Below(Random& random, std::size_t count) {
+  return static_cast<std::size_t>(random.Between(0, static_cast<std::int64_t>(count) - 1));
+}
+
+template <typename T>
+void Shuffle(std::vector<T>& items, Random& random) {
+  for (std::size_t left = items.size(); left > 1; --left)
+    std::swap(items[left - 1], items[Below(random, left)]);
+}
+
+double Percent(double part, std::int64_t whole) { return 100 * part / static_cast<double>(whole); }
+
+}  // namespace
+
+std::vector<std::uint32_t> DrawArrivals(const OpenbTrace& trace, Random& random) {
+  const std::int64_t wanted = trace.gpu_milli() * kDemandPct / 100;
+  std::vector<std::uint32_t> arrivals = trace.pods;
+  std::int64_t demand = 0;
+  for (const std::uint32_t pod : arrivals) demand += trace.shapes[pod].total_gpu_milli();
+  while (demand < wanted) {
+    arrivals.push_back(trace.pods[Below(random, trace.pods.size())]);
+    demand += trace.shapes[arrivals.back()].total_gpu_milli();
+  }
+  Shuffle(arrivals, random);
+  while (demand - trace.shapes[arrivals.back()].total_gpu_milli() >= wanted) {
+    demand -= trace.shapes[arrivals.back()].total_gpu_milli();
+    arrivals.pop_back();
+  }
+  return arrivals;
+}
+
+Result<OpenbResult> PlaceOpenb(OpenbTrace trace, const std::string& policy, std::uint64_t seed) {
+  Random random(seed);
+  const TargetWorkload target(trace);
+  auto chooser = MakePlacementPolicy(policy, {target, random});
+  if (!chooser) return tl::unexpected(chooser.error());
+  const std::vector<std::uint32_t> arrivals = DrawArrivals(trace, random);
+  Shuffle(trace.nodes, random);
+
+  OpenbResult result{policy, seed};
+  std::vector<char> fits_nowhere(trace.shapes.size(), 0);  // and never will: nothing leaves
+  std::int64_t allocated = 0;
+  for (const std::uint32_t shape : arrivals) {
+    (*chooser)->Arrives(trace.shapes, shape);
+    std::optional<PodPlace> place;
+    if (fits_nowhere[shape] == 0) place = (*chooser)->Choose(trace.nodes, trace.shapes, shape);
+    if (!place) {
+      fits_nowhere[shape] = 1;
+      ++result.failed;
+      continue;
+    }
+    trace.nodes[place->node].Take(trace.shapes[shape], place->gpu);
+    allocated += trace.shapes[shape].total_gpu_milli();
+    ++result.placed;
+  }
+  double fragmented = 0;
+  for (const NodeState& node : trace.nodes) fragmented += target.Fragmentation(node);
+  result.gpu_allocation_pct = Percent(static_cast<double>(allocated), trace.gpu_milli());
+  result.fragmentation_pct = Percent(fragmented, trace.gpu_milli());
+  return result;
+}
+
+Result<OpenbResult> RunOpenb(const OpenbOptions& options, Clock& clock) {
+  const std::int64_t start_ns = clock.MonotonicNs();
+  auto trace = ReadOpenb(options.nodes_path, options.pods_path);
+  if (!trace) return tl::unexpected(trace.error());
+  auto result = PlaceOpenb(*std::move(trace), options.policy, options.seed);
+  if (result) result->wall_s = static_cast<double>(clock.MonotonicNs() - start_ns) / 1e9;
+  return result;
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,209 @@
+#include "sim/pollux/arena.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+
+#include "sim/pollux/optimus.h"
+#include "sim/pollux/pollux.h"
+#include "sim/pollux/tiresias.h"
+#include "sim/trace/table.h"
+
+namespace muster::sim {
+namespace {
+
+using Factory = std::unique_ptr<AllocationPolicy> (*)(const ArenaOptions&);
+
+const std::map<std::string, Factory>& Policies() {
+  static const std::map<std::string, Factory> policies = {
+      {"optimus-oracle",
+       [](const ArenaOptions&) -> std::unique_ptr<AllocationPolicy> {
+         return std::make_unique<Optimus>();
+       }},
+      {"pollux",
+       [](const ArenaOptions& options) -> std::unique_ptr<AllocationPolicy> {
+         return std::make_unique<Pollux>(options.seed);
+       }},
+      {"tiresias",
+       [](const ArenaOptions&) -> std::unique_ptr<AllocationPolicy> {
+         return std::make_unique<Tiresias>();
+       }},
+  };
+  return policies;
+}
+
+// At that share of the sorted values, between the two nearest.
+double Quantile(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
+  std::ranges::sort(values);
+  const double at = share * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(at);
+  const auto above = std::min(below + 1, values.size() - 1);
+  return values[below] + (values[above] - values[below]) * (at - static_cast<double>(below));
+}
+
+class Arena {
+ public:
+  static Result<std::unique_ptr<Arena>> Make(const ArenaOptions& options,
+                                             const AllocationPolicy& policy);
+  ArenaResult Run(AllocationPolicy& policy, Clock& clock);
+
+ private:
+  explicit Arena(const ArenaOptions& options) : options_(options) {}
+  Result<void> ReadWorkload(bool adaptive);
+  void Advance(std::int64_t now_s);
+  ArenaResult Sum() const;
+
+  const ArenaOptions& options_;
+  std::map<std::string, std::unique_ptr<Application>> applications_;
+  std::vector<std::unique_ptr<TrainJob>> jobs_;  // in the order of the workload
+};
+
+Result<std::unique_ptr<Arena>> Arena::Make(const ArenaOptions& options,
+                                           const AllocationPolicy& policy) {
+  std::unique_ptr<Arena> arena(new Arena(options));
+  if (auto done = arena->ReadWorkload(policy.adaptive()); !done)
+    return tl::unexpected(done.error());
+  return arena;
+}
+
+Result<void> Arena::ReadWorkload(bool adaptive) {
+  const auto table = Table::Read(options_.workload);
+  if (!table) return tl::unexpected(table.error());
+  std::array<std::size_t, 5> columns{};
+  constexpr std::array<const char*, 5> kNames = {"name", "time", "application", "num_replicas",
+                                                 "batch_size"};
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    const auto column = table->Column(kNames[i]);
+    if (!column) return tl::unexpected(column.error());
+    columns[i] = *column;
+  }
+  for (std::size_t row = 0; row < table->rows(); ++row) {
+    JobRequest request;
+    request.name = table->Text(row, columns[0]);
+    const auto submit = table->Number(row, columns[1]);
+    const auto gpus = table->Integer(row, columns[3]);
+    const auto batch = table->Integer(row, columns[4]);
+    if (!submit) return tl::unexpected(submit.error());
+    if (!gpus) return tl::unexpected(gpus.error());
+    if (!batch) return tl::unexpected(batch.error());
+    auto& application = applications_[table->Text(row, columns[2])];
+    if (!application) {
+      auto read = Application::Read(options_.profiles, table->Text(row, columns[2]));
+      if (!read) return tl::unexpected(read.error());
+      application = std::move(*read);
+    }
+    request.submit_s = static_cast<std::int64_t>(*submit);
+    request.application = application.get();
+    request.gpus = static_cast<int>(*gpus);
+    request.batch = static_cast<int>(*batch);
+    request.fixed_batch = !adaptive || application->name() == "ncf";
+    if (*submit < 0 || *gpus < 1 || *gpus > options_.nodes * options_.gpus_per_node ||
+        *batch < application->first_batch() || *batch > application->max_batch()) {
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("{}{} GPUs with a batch of {} cannot run here", table->Where(row),
+                              *gpus, *batch),
+                  fmt::format("1 to {} GPUs, batches from {} to {}",
+                              options_.nodes * options_.gpus_per_node, application->first_batch(),
+                              application->max_batch()));
+    }
+    jobs_.push_back(std::make_unique<TrainJob>(std::move(request)));
+  }
+  if (jobs_.empty()) return Fail(ErrorCode::kInvalid, options_.workload + " has no jobs");
+  return {};
+}
+
+void Arena::Advance(std::int64_t now_s) {
+  // Jobs of several nodes that share one with another of them slow each other down.
+  std::vector<int> wide(static_cast<std::size_t>(options_.nodes), 0);
+  const auto each_node = [](const TrainJob& job, const auto& call) {
+    const auto& nodes = job.nodes();
+    if (nodes.empty() || nodes.front() == nodes.back()) return;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (i == 0 || nodes[i] != nodes[i - 1]) call(static_cast<std::size_t>(nodes[i]));
+    }
+  };
+  if (options_.interference > 0) {
+    for (const auto& job : jobs_) each_node(*job, [&](std::size_t node) { ++wide[node]; });
+  }
+  for (const auto& job : jobs_) {
+    bool disturbed = false;
+    each_node(*job, [&](std::size_t node) { disturbed = disturbed || wide[node] > 1; });
+    job->Advance(now_s, options_.interval_s, disturbed ? options_.interference : 0);
+  }
+}
+
+ArenaResult Arena::Run(AllocationPolicy& policy, Clock& clock) {
+  const auto seconds_since = [&](std::int64_t start_ns) {
+    return static_cast<double>(clock.MonotonicNs() - start_ns) * 1e-9;
+  };
+  const auto start = clock.MonotonicNs();
+  std::vector<double> decisions_ms;
+  std::size_t ended = 0;
+  for (std::int64_t now = 0; ended < jobs_.size(); now += options_.interval_s) {
+    Advance(now);
+    Scene scene{now + options_.interval_s, options_.nodes, options_.gpus_per_node, {}};
+    ended = 0;
+    for (const auto& job : jobs_) {
+      if (job->completed_s()) {
+        job->Place({});
+        ++ended;
+      } else if (job->request().submit_s <= scene.now_s) {
+        scene.jobs.push_back(job.get());
+      }
+    }
+    if (scene.jobs.empty()) continue;
+    const auto decision = clock.MonotonicNs();
+    auto allocation = policy.Decide(scene);
+    decisions_ms.push_back(seconds_since(decision) * 1000);
+    for (std::size_t i = 0; i < scene.jobs.size(); ++i) {
+      scene.jobs[i]->Place(std::move(allocation[i]));
+    }
+    if (options_.progress)
+      options_.progress(static_cast<double>(ended) / static_cast<double>(jobs_.size()));
+  }
+  auto result = Sum();
+  result.policy_ms_p50 = Quantile(std::move(decisions_ms), 0.5);
+  result.wall_s = seconds_since(start);
+  return result;
+}
+
+ArenaResult Arena::Sum() const {
+  ArenaResult result;
+  std::vector<double> times;
+  for (const auto& job : jobs_) {
+    const auto jct = *job->completed_s() - job->request().submit_s;
+    result.jobs.push_back({job->request().name, jct});
+    times.push_back(static_cast<double>(jct));
+    result.mean_jct_s += times.back() / static_cast<double>(jobs_.size());
+    result.makespan_s = std::max(result.makespan_s, *job->completed_s());
+    result.restarts += job->restarts();
+  }
+  result.p99_jct_s = Quantile(std::move(times), 0.99);
+  return result;
+}
+
+}  // namespace
+
+std::vector<std::string> ArenaPolicies() {
+  std::vector<std::string> names;
+  for (const auto& [name, make] : Policies()) names.push_back(name);
+  return names;
+}
+
+Result<ArenaResult> RunArena(const ArenaOptions& options, Clock& clock) {
+  const auto found = Policies().find(options.policy);
+  if (found == Policies().end()) {
+    return Fail(ErrorCode::kInvalid, fmt::format("there is no policy \"{}\"", options.policy),
+                fmt::format("there are {}", fmt::join(ArenaPolicies(), ", ")));
+  }
+  const auto policy = found->second(options);
+  auto arena = Arena::Make(options, *policy);
+  if (!arena) return tl::unexpected(arena.error());
+  return (*arena)->Run(*policy, clock);
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,48 @@
+// Arena: a workload of the Pollux set under one policy, interval by interval.
+//
+// Every job advances to the end of the interval, then the policy decides for those that are there,
+// so the first start is at the next full interval. Deterministic for a seed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+
+namespace muster::sim {
+
+struct ArenaOptions {
+  std::string profiles;  // a folder laid out as the published one
+  std::string workload;  // name, time, application, num_replicas, batch_size
+  std::string policy;
+  std::uint64_t seed = 0;
+  int nodes = 16;
+  int gpus_per_node = 4;
+  std::int64_t interval_s = 60;
+  double interference = 0;  // what a job loses that shares a node with another of several nodes
+  std::function<void(double)> progress = {};  // told the share of jobs that have ended
+};
+
+struct ArenaResult {
+  struct Job {
+    std::string name;
+    std::int64_t jct_s = 0;
+  };
+  std::vector<Job> jobs;  // in the order of the workload
+  double mean_jct_s = 0;
+  double p99_jct_s = 0;  // interpolated between the two nearest
+  std::int64_t makespan_s = 0;
+  std::int64_t restarts = 0;
+  double policy_ms_p50 = 0;
+  double wall_s = 0;
+};
+
+// The names that `policy` may have.
+std::vector<std::string> ArenaPolicies();
+
+Result<ArenaResult> RunArena(const ArenaOptions& options, Clock& clock);
+
+}  // namespace muster::sim

@@ -1,0 +1,19 @@
+// Optimus with an oracle: GPUs one by one to the job whose remaining time shrinks most.
+//
+// It knows the true times and how many iterations are left, so it stands for no scheduler that
+// could be built; the publication compares with it all the same.
+#pragma once
+
+#include <unordered_map>
+
+#include "sim/pollux/policy.h"
+
+namespace muster::sim {
+
+class Optimus : public AllocationPolicy {
+ public:
+  bool adaptive() const override { return false; }
+  Allocation Decide(const Scene& scene) override;
+};
+
+}  // namespace muster::sim
