@@ -137,7 +137,8 @@ Result<void> Controller::ReadJournal() {
                 "the journal in " + ports_.store.Describe() + " ends at revision " +
                     std::to_string(loaded->revision()) + ", but revision " +
                     std::to_string(mark->revision) + " was written: its end is missing",
-                "put back what is missing, or let `musterd repair` go on without it");
+                "put back what is missing, or let `musterd repair`, with the same --state and "
+                "--store, go on without it");
   }
   state_ = std::move(*loaded);
   state_.KeepOrder();
