@@ -34,6 +34,14 @@ Result<Selection> SelectionOf(const Call& call) {
 }
 
 Result<Access> Admit(Controller& control, const Call& call) {
+  // Nobody is told that nothing is there, or that a token is unknown, because the journal is away.
+  if (!control.recovered()) {
+    if (call.operation().role == control::Role::kNone) {
+      return Access(control.state(), control.members(), call.caller);
+    }
+    return Fail(ErrorCode::kUnavailable, "the journal cannot be read at the moment",
+                "jobs run on; the daemon's own log says why");
+  }
   if (auto known = CheckToken(control, call); !known) return tl::unexpected(known.error());
   Access access(control.state(), control.members(), call.caller);
   const auto wanted = call.operation().role;
@@ -235,7 +243,9 @@ void Desk::Judge(Controller& control, const Callers& now) {
       open.call.caller = known->second;
     }
     const auto access = Admit(control, open.call);
-    if (access && open.still(control, *access)) return false;
+    if (access ? open.still(control, *access) : access.error().code == ErrorCode::kUnavailable) {
+      return false;
+    }
     if (stream) stream->Abort();
     if (socket)
       socket->Close(kWsPolicy, access ? "not permitted any more" : access.error().message);

@@ -148,6 +148,9 @@ class Controller {
   Result<void> Finish();
 
   // --- Reading
+  // Whether state() is what was written: not between a write that failed and the journal being read
+  // again.
+  bool recovered() const { return built_; }
   const state::State& state() const { return state_; }
   EngineView& engine() { return engine_; }
   state::Store& store() { return ports_.store; }

@@ -3,9 +3,11 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -261,6 +263,50 @@ class Terminals(Restart):
         os.write(ours.ours, b"echo two=$((40+2)); exit 3\n")
         self.assertEqual(ours.end(), 100)
         self.assertIn(b"two=42", ours.seen)
+
+
+class JournalAway(Restart):
+    """A daemon whose database server goes away, and comes back."""
+
+    programs = "/usr/lib/postgresql/15/bin"
+
+    def postgres(self, program, *words):
+        line = [f"{self.programs}/{program}", "-D", f"{self.server}/data", *words]
+        if os.geteuid() == 0:
+            line = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", *line]
+        with open(f"{self.server}/commands.log", "ab") as log:
+            subprocess.run(line, cwd=self.server, stdout=log, stderr=log, check=True)
+
+    def setUp(self):
+        super().setUp()
+        if not os.path.exists(f"{self.programs}/postgres"):
+            self.skipTest("no PostgreSQL server (Debian: postgresql-15)")
+        self.daemon.stop()
+        self.server = tempfile.mkdtemp(prefix="muster-pg-")
+        self.addCleanup(shutil.rmtree, self.server, ignore_errors=True)
+        if os.geteuid() == 0:
+            shutil.chown(self.server, "postgres", "postgres")
+        self.postgres("initdb", "--no-sync", "--no-locale", "-E", "UTF8", "-A", "trust", "-U", "muster")
+        with open(f"{self.server}/data/postgresql.conf", "a") as conf:
+            conf.write(f"listen_addresses = ''\nunix_socket_directories = '{self.server}'\n")
+        self.postgres("pg_ctl", "-w", "-l", f"{self.server}/log", "start")
+        self.addCleanup(lambda: self.postgres("pg_ctl", "-m", "immediate", "stop"))
+        self.daemon = type(self.daemon)(e2e_test.BUILD, self.folder / f"{self.folder.name}-pg", "--store", f"postgresql://muster@/postgres?host={self.server}")
+        self.daemon.start()
+        self.addCleanup(self.daemon.stop)
+
+    def test_nobody_is_told_that_nothing_is_there(self):
+        one = self.daemon.submit(job("sleep 600", gpus=0))
+        self.daemon.wait(one, ("running",))
+        self.postgres("pg_ctl", "-m", "immediate", "-w", "stop")
+        refused = self.daemon.muster("run", "--", "true")
+        self.assertEqual(refused.returncode, 6, refused.stderr)
+        seen = self.daemon.muster("ps")
+        self.assertEqual(seen.returncode, 6, seen.stdout)
+        self.assertIn("the journal cannot be read at the moment", seen.stderr)
+        self.assertEqual(self.daemon.call("GET", "health")["status"], "ok")
+        self.postgres("pg_ctl", "-w", "-l", f"{self.server}/log", "start")
+        self.until(lambda: self.daemon.muster("ps", "-o", "name").stdout.split() == [str(one)])
 
 
 if __name__ == "__main__":
