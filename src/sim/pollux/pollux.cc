@@ -74,7 +74,8 @@ double Pollux::Search::SpeedUp(std::size_t job, int nodes, int gpus) {
   if (!jobs_[job]->model()) return gpus;
   auto& known = known_[job];
   if (known.empty()) known.assign((nodes_ + 1) * (kMostGpus + 1), -1);
-  auto& value = known[static_cast<std::size_t>(nodes * (kMostGpus + 1) + gpus)];
+  const auto row = static_cast<std::size_t>(nodes);
+  auto& value = known[row * (kMostGpus + 1) + static_cast<std::size_t>(gpus)];
   if (value < 0) value = jobs_[job]->model()->Best(nodes, gpus).goodput / base_goodput_[job];
   return value;
 }
