@@ -35,7 +35,7 @@ Result<Selection> SelectionOf(const Call& call) {
 
 Result<Access> Admit(Controller& control, const Call& call) {
   // Nobody is told that nothing is there, or that a token is unknown, because the journal is away.
-  if (!control.recovered()) {
+  if (!control.knows_state()) {
     if (call.operation().role == control::Role::kNone) {
       return Access(control.state(), control.members(), call.caller);
     }

@@ -12,6 +12,43 @@
 #include "cli/verbs.h"
 
 namespace muster::cli {
+namespace {
+
+void AddSim(Verbs& verbs, CLI::App* sim) {
+  auto w = std::make_shared<SimWords>();
+  const auto output = [&verbs] { return verbs.common().output; };
+  auto* run =
+      verbs.AddLocal(sim, "run", "Play a public trace under one policy",
+                     "muster sim run --profiles examples/lab/pollux --policy tiresias\n"
+                     "muster sim run --nodes nodes.csv --pods pods.csv --policy fgd --seed 42",
+                     [w, output] { return RunSim(*w, output()); });
+  AddOption(run, "--policy", w->policy, "the policy; a wrong one is told those there are")
+      .Required();
+  auto* compare =
+      verbs.AddLocal(sim, "compare", "Play a public trace under several policies",
+                     "muster sim compare --profiles examples/lab/pollux --policies tiresias,pollux",
+                     [w, output] { return CompareSim(*w, output()); });
+  AddOption(compare, "--policies", w->policies, "the policies, with commas between them")
+      .Required();
+  AddOption(compare, "--seeds", w->seeds, "so many runs of each, and their mean; default 1")
+      .Between(1, 10'000);
+  for (auto* command : {run, compare}) {
+    AddOption(command, "--set", w->set,
+              "pollux: training jobs in time; openb: pods on nodes; default: as the files say")
+        .OneOf({"pollux", "openb"});
+    AddOption(command, "--seed", w->seed, "where randomness begins; default 0")
+        .Between(0, INT64_MAX);
+    AddOption(command, "--profiles", w->profiles,
+              "pollux: a folder with profiles and interpolation");
+    AddOption(command, "--workload", w->workload,
+              "pollux: a file of jobs; default workload.csv in that folder");
+    AddOption(command, "--nodes", w->nodes, "openb: a file of nodes");
+    AddOption(command, "--pods", w->pods, "openb: a file of pods");
+    verbs.Formats(command, "table,wide,json,jsonl,yaml");
+  }
+}
+
+}  // namespace
 
 void AddLabVerbs(Verbs& verbs) {
   struct Words {
@@ -42,37 +79,7 @@ void AddLabVerbs(Verbs& verbs) {
                                    "muster sim scenarios tests/scenarios",
                                    [w, output] { return RunScenarios(w->paths, output()); });
   AddOption(scenarios, "PATH", w->paths, "files or folders").Required();
-
-  auto s = std::make_shared<SimWords>();
-  auto* run = verbs.AddLocal(sim, "run", "Play a public trace under one policy",
-                             "muster sim run --set pollux --profiles examples/lab/pollux "
-                             "--workload examples/lab/pollux/workload.csv --policy tiresias\n"
-                             "muster sim run --set openb --nodes examples/lab/openb/nodes.csv "
-                             "--pods examples/lab/openb/pods.csv --policy fgd --seed 42",
-                             [s, output] { return RunSim(*s, output()); });
-  AddOption(run, "--policy", s->policy, "the policy; a wrong one is told those there are")
-      .Required();
-  auto* compare =
-      verbs.AddLocal(sim, "compare", "Play a public trace under several policies",
-                     "muster sim compare --set openb --nodes nodes.csv --pods pods.csv.gz "
-                     "--policies best-fit,fgd --seeds 10",
-                     [s, output] { return CompareSim(*s, output()); });
-  AddOption(compare, "--policies", s->policies, "the policies, with commas between them")
-      .Required();
-  AddOption(compare, "--seeds", s->seeds, "so many runs of each, and their mean; default 1")
-      .Between(1, 10'000);
-  for (auto* command : {run, compare}) {
-    AddOption(command, "--set", s->set, "pollux: training jobs in time; openb: pods on nodes")
-        .Required()
-        .OneOf({"pollux", "openb"});
-    AddOption(command, "--seed", s->seed, "where randomness begins; default 0")
-        .Between(0, INT64_MAX);
-    AddOption(command, "--profiles", s->profiles,
-              "pollux: a folder with profiles and interpolation");
-    AddOption(command, "--workload", s->workload, "pollux: a file of jobs");
-    AddOption(command, "--nodes", s->nodes, "openb: a file of nodes");
-    AddOption(command, "--pods", s->pods, "openb: a file of pods");
-  }
+  AddSim(verbs, sim);
 
   CLI::App* bench = verbs.Group("bench", "Measure this build on this machine");
   auto* engine =
@@ -90,8 +97,7 @@ void AddLabVerbs(Verbs& verbs) {
   auto* share = verbs.AddLocal(demo, "share", "Eight GPUs, three researchers, one day",
                                "muster demo share", [output] { return RunDemoShare(output()); });
   for (auto* command : {validate, scenarios}) verbs.Formats(command);
-  for (auto* command : {engine, share, run, compare})
-    verbs.Formats(command, "table,wide,json,jsonl,yaml");
+  for (auto* command : {engine, share}) verbs.Formats(command, "table,wide,json,jsonl,yaml");
 }
 
 }  // namespace muster::cli

@@ -16,8 +16,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A flag that the set needs and nobody gave, or one that it has no use for.
-Result<void> Check(const SimWords& words) {
+// Fills in what was left out. A flag that the set needs and nobody gave, or one that it has no use
+// for, is a mistake.
+Result<void> Complete(SimWords& words) {
+  if (words.set.empty()) words.set = words.profiles.empty() ? "openb" : "pollux";
+  if (words.workload.empty() && !words.profiles.empty()) {
+    words.workload = words.profiles + "/workload.csv";
+  }
   const auto needs = [&](const std::string& value, const char* flag, bool wanted) -> Result<void> {
     if (value.empty() != wanted) return {};
     const char* hint = "`muster sim run --help` has an example of each set";
@@ -121,8 +126,8 @@ void PrintTable(const SimWords& words, const Rows& rows) {
 
 }  // namespace
 
-int RunSim(const SimWords& words, Output output) {
-  if (const auto checked = Check(words); !checked) return Refuse(checked.error());
+int RunSim(SimWords words, Output output) {
+  if (const auto checked = Complete(words); !checked) return Refuse(checked.error());
   Progress progress;
   const auto shown = Play(words, words.policy, words.seed, progress);
   if (!shown) return Refuse(shown.error());
@@ -133,8 +138,8 @@ int RunSim(const SimWords& words, Output output) {
   return 0;
 }
 
-int CompareSim(const SimWords& words, Output output) {
-  if (const auto checked = Check(words); !checked) return Refuse(checked.error());
+int CompareSim(SimWords words, Output output) {
+  if (const auto checked = Complete(words); !checked) return Refuse(checked.error());
   Progress progress;
   Rows rows;
   Json runs = Json::array();

@@ -13,7 +13,7 @@
 namespace muster::cli {
 
 struct SimWords {
-  std::string set;
+  std::string set;       // "": as the files say
   std::string policy;    // of run
   std::string policies;  // of compare, with commas between them
   std::int64_t seed = 0;
@@ -22,7 +22,7 @@ struct SimWords {
   std::string nodes, pods;
 };
 
-int RunSim(const SimWords& words, Output output);
-int CompareSim(const SimWords& words, Output output);
+int RunSim(SimWords words, Output output);
+int CompareSim(SimWords words, Output output);
 
 }  // namespace muster::cli

@@ -126,6 +126,7 @@ Result<void> Controller::Recover() {
 }
 
 Result<void> Controller::ReadJournal() {
+  journal_read_ = false;
   state_ = state::State();  // nothing is shown that was not written
   state_.KeepOrder();
   members_ = MembersOf({});
@@ -143,6 +144,7 @@ Result<void> Controller::ReadJournal() {
   state_ = std::move(*loaded);
   state_.KeepOrder();
   members_ = MembersOf(state_.queues());
+  journal_read_ = true;
   return {};
 }
 

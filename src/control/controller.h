@@ -150,7 +150,7 @@ class Controller {
   // --- Reading
   // Whether state() is what was written: not between a write that failed and the journal being read
   // again.
-  bool recovered() const { return built_; }
+  bool knows_state() const { return journal_read_; }
   const state::State& state() const { return state_; }
   EngineView& engine() { return engine_; }
   state::Store& store() { return ports_.store; }
@@ -243,6 +243,7 @@ class Controller {
   std::set<pools::LaunchKey> starting_;  // among the effects
   std::set<std::pair<std::int64_t, JobNumber>> due_;
   std::unordered_map<JobNumber, std::int64_t> due_of_;
+  bool journal_read_ = false;
   bool built_ = false;  // the engine's cluster is there
   bool dirty_ = true;   // the engine has something new to look at
   std::int64_t next_cycle_ms_ = 0;

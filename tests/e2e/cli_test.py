@@ -606,6 +606,8 @@ class Examples(CliCase):
         verbs = json.loads(self.cli("__docs", "json").stdout)["verbs"]
         for folder in ("tests/scenarios", "examples/lab"):
             shutil.copytree(e2e_test.ROOT / folder, self.path(folder))
+        for name in ("nodes.csv", "pods.csv"):
+            shutil.copy(e2e_test.ROOT / "examples" / "lab" / "openb" / name, self.path(name))
         env = {**self.env, "PATH": f"{self.daemon.bin}:{self.env['PATH']}", "HOME": str(self.folder), "EDITOR": "true"}
         (self.path(".local/share/bash-completion/completions")).mkdir(parents=True)
         ran = 0

@@ -1,4 +1,7 @@
 // FreeGpus: the placement rule that Tiresias and Optimus share in the published simulator.
+//
+// A job takes from the node with most free GPUs until it has enough. Its nodes stay in the order in
+// which they were taken, which decides its true step times.
 #pragma once
 
 #include <algorithm>
