@@ -4,6 +4,7 @@
 // SplitMix64 is enough for workloads and tests; nothing secret is made from it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace muster {
@@ -26,6 +27,11 @@ class Random {
     const auto first = static_cast<std::uint64_t>(low);
     const std::uint64_t range = static_cast<std::uint64_t>(high) - first + 1;
     return static_cast<std::int64_t>(first + (range == 0 ? Next() : Next() % range));
+  }
+
+  // Of one of `count` things.
+  std::size_t Index(std::size_t count) {
+    return static_cast<std::size_t>(Between(0, static_cast<std::int64_t>(count) - 1));
   }
 
   bool Chance(int percent) { return Between(1, 100) <= percent; }

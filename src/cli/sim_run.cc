@@ -19,6 +19,10 @@ using Json = nlohmann::ordered_json;
 // Fills in what was left out. A flag that the set needs and nobody gave, or one that it has no use
 // for, is a mistake.
 Result<void> Complete(SimWords& words) {
+  if (words.set.empty() && words.profiles.empty() && words.nodes.empty()) {
+    return Fail(ErrorCode::kUsage, "there is nothing to play",
+                "--profiles for the pollux set, --nodes and --pods for the openb set");
+  }
   if (words.set.empty()) words.set = words.profiles.empty() ? "openb" : "pollux";
   if (words.workload.empty() && !words.profiles.empty()) {
     words.workload = words.profiles + "/workload.csv";

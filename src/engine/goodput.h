@@ -8,7 +8,6 @@
 // Pollux, OSDI'21, which was measured on real clusters.)
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 namespace muster::engine {

@@ -3,7 +3,6 @@
 namespace muster::sim {
 namespace {
 
-constexpr std::int64_t kMostGpuMilli = 8'000;
 constexpr std::int64_t kStep = 25;
 
 }  // namespace
@@ -19,7 +18,7 @@ ScoredPolicy::Judgement Clustering::Judge(const NodeState& node, const PodShape&
     rank = 2;
   else if (node.kinds == 0)
     rank = 1;
-  const std::int64_t fullness = kStep * (kMostGpuMilli - node.idle_milli()) / kMostGpuMilli;
+  const std::int64_t fullness = kStep * (kLargestGpuMilli - node.idle_milli()) / kLargestGpuMilli;
   return {fullness + kStep * rank, node.TightestGpu(pod.gpu_milli)};
 }
 

@@ -3,9 +3,6 @@
 namespace muster::sim {
 namespace {
 
-constexpr double kMostCpuMilli = 128'000;
-constexpr double kMostGpuMilli = 8'000;
-
 double Product(std::int64_t free, std::int64_t asked, double most) {
   return static_cast<double>(free) / most * (static_cast<double>(asked) / most);
 }
@@ -14,8 +11,8 @@ double Product(std::int64_t free, std::int64_t asked, double most) {
 
 ScoredPolicy::Judgement DotProduct::Judge(const NodeState& node, const PodShape& pod,
                                           double /*value*/) const {
-  const double product = Product(node.cpu_milli, pod.cpu_milli, kMostCpuMilli) +
-                         Product(node.idle_milli(), pod.total_gpu_milli(), kMostGpuMilli);
+  const double product = Product(node.cpu_milli, pod.cpu_milli, kLargestCpuMilli) +
+                         Product(node.idle_milli(), pod.total_gpu_milli(), kLargestGpuMilli);
   return {static_cast<std::int64_t>(100 * (1 - product / 2)), node.TightestGpu(pod.gpu_milli)};
 }
 

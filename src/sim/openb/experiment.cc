@@ -10,14 +10,10 @@ namespace {
 
 constexpr std::int64_t kDemandPct = 130;
 
-std::size_t Below(Random& random, std::size_t count) {
-  return static_cast<std::size_t>(random.Between(0, static_cast<std::int64_t>(count) - 1));
-}
-
 template <typename T>
 void Shuffle(std::vector<T>& items, Random& random) {
   for (std::size_t left = items.size(); left > 1; --left)
-    std::swap(items[left - 1], items[Below(random, left)]);
+    std::swap(items[left - 1], items[random.Index(left)]);
 }
 
 double Percent(double part, std::int64_t whole) { return 100 * part / static_cast<double>(whole); }
@@ -30,7 +26,7 @@ std::vector<std::uint32_t> DrawArrivals(const OpenbTrace& trace, Random& random)
   std::int64_t demand = 0;
   for (const std::uint32_t pod : arrivals) demand += trace.shapes[pod].total_gpu_milli();
   while (demand < wanted) {
-    arrivals.push_back(trace.pods[Below(random, trace.pods.size())]);
+    arrivals.push_back(trace.pods[random.Index(trace.pods.size())]);
     demand += trace.shapes[arrivals.back()].total_gpu_milli();
   }
   Shuffle(arrivals, random);

@@ -21,6 +21,10 @@
 
 namespace muster::sim {
 
+// The largest node of the cluster that the rules were published for.
+inline constexpr std::int64_t kLargestCpuMilli = 128'000;
+inline constexpr std::int64_t kLargestGpuMilli = 8'000;
+
 struct PodPlace {
   std::size_t node = 0;
   std::uint32_t gpu = 0;  // for a share

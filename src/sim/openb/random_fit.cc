@@ -9,16 +9,13 @@ std::optional<PodPlace> RandomFit::Choose(std::span<const NodeState> nodes,
   for (std::size_t i = 0; i < nodes.size(); ++i)
     if (nodes[i].Fits(pod)) fitting.push_back(i);
   if (fitting.empty()) return std::nullopt;
-  const auto any = [this](std::size_t count) {
-    return static_cast<std::size_t>(random_.Between(0, static_cast<std::int64_t>(count) - 1));
-  };
-  PodPlace place{fitting[any(fitting.size())], 0};
+  PodPlace place{fitting[random_.Index(fitting.size())], 0};
   if (!pod.shares()) return place;
   const NodeState& node = nodes[place.node];
   std::vector<std::uint32_t> gpus;
   for (std::uint32_t i = 0; i < node.gpus; ++i)
     if (node.room[i] >= pod.gpu_milli) gpus.push_back(i);
-  place.gpu = gpus[any(gpus.size())];
+  place.gpu = gpus[random_.Index(gpus.size())];
   return place;
 }
 

@@ -38,7 +38,8 @@ class Amounts {
       if (!value) return tl::unexpected(value.error());
       if (*value < 0 || *value > kMostAmount)
         return Fail(ErrorCode::kInvalid,
-                    fmt::format("{}{} is no amount", table_->Where(row), *value));
+                    fmt::format("{}{} is {}: 0 to {} will do", table_->Where(row),
+                                table_->head()[columns_[i]], *value, kMostAmount));
       values[i] = *value;
     }
     return values;

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <map>
 #include <memory>
 
@@ -14,6 +14,8 @@
 
 namespace muster::sim {
 namespace {
+
+constexpr std::int64_t kIntervalSeconds = 60;
 
 using Factory = std::unique_ptr<AllocationPolicy> (*)(const ArenaOptions&);
 
@@ -54,7 +56,6 @@ class Arena {
  private:
   explicit Arena(const ArenaOptions& options) : options_(options) {}
   Result<void> ReadWorkload(bool adaptive);
-  void Advance(std::int64_t now_s);
   ArenaResult Sum() const;
 
   const ArenaOptions& options_;
@@ -116,26 +117,6 @@ Result<void> Arena::ReadWorkload(bool adaptive) {
   return {};
 }
 
-void Arena::Advance(std::int64_t now_s) {
-  // Jobs of several nodes that share one with another of them slow each other down.
-  std::vector<int> wide(static_cast<std::size_t>(options_.nodes), 0);
-  const auto each_node = [](const TrainJob& job, const auto& call) {
-    const auto& nodes = job.nodes();
-    if (nodes.empty() || nodes.front() == nodes.back()) return;
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      if (i == 0 || nodes[i] != nodes[i - 1]) call(static_cast<std::size_t>(nodes[i]));
-    }
-  };
-  if (options_.interference > 0) {
-    for (const auto& job : jobs_) each_node(*job, [&](std::size_t node) { ++wide[node]; });
-  }
-  for (const auto& job : jobs_) {
-    bool disturbed = false;
-    each_node(*job, [&](std::size_t node) { disturbed = disturbed || wide[node] > 1; });
-    job->Advance(now_s, options_.interval_s, disturbed ? options_.interference : 0);
-  }
-}
-
 ArenaResult Arena::Run(AllocationPolicy& policy, Clock& clock) {
   const auto seconds_since = [&](std::int64_t start_ns) {
     return static_cast<double>(clock.MonotonicNs() - start_ns) * 1e-9;
@@ -143,9 +124,9 @@ ArenaResult Arena::Run(AllocationPolicy& policy, Clock& clock) {
   const auto start = clock.MonotonicNs();
   std::vector<double> decisions_ms;
   std::size_t ended = 0;
-  for (std::int64_t now = 0; ended < jobs_.size(); now += options_.interval_s) {
-    Advance(now);
-    Scene scene{now + options_.interval_s, options_.nodes, options_.gpus_per_node, {}};
+  for (std::int64_t now = 0; ended < jobs_.size(); now += kIntervalSeconds) {
+    for (const auto& job : jobs_) job->Advance(now, kIntervalSeconds);
+    Scene scene{now + kIntervalSeconds, options_.nodes, options_.gpus_per_node, {}};
     ended = 0;
     for (const auto& job : jobs_) {
       if (job->completed_s()) {
@@ -197,7 +178,7 @@ std::vector<std::string> ArenaPolicies() {
 Result<ArenaResult> RunArena(const ArenaOptions& options, Clock& clock) {
   const auto found = Policies().find(options.policy);
   if (found == Policies().end()) {
-    return Fail(ErrorCode::kInvalid, fmt::format("there is no policy \"{}\"", options.policy),
+    return Fail(ErrorCode::kNotFound, fmt::format("there is no policy \"{}\"", options.policy),
                 fmt::format("there are {}", fmt::join(ArenaPolicies(), ", ")));
   }
   const auto policy = found->second(options);

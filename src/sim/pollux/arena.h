@@ -21,8 +21,6 @@ struct ArenaOptions {
   std::uint64_t seed = 0;
   int nodes = 16;
   int gpus_per_node = 4;
-  std::int64_t interval_s = 60;
-  double interference = 0;  // what a job loses that shares a node with another of several nodes
   std::function<void(double)> progress = {};  // told the share of jobs that have ended
 };
 

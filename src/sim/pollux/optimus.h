@@ -4,8 +4,6 @@
 // could be built; the publication compares with it all the same.
 #pragma once
 
-#include <unordered_map>
-
 #include "sim/pollux/policy.h"
 
 namespace muster::sim {

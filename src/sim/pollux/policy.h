@@ -6,11 +6,8 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <string>
 #include <vector>
 
-#include "base/result.h"
 #include "sim/pollux/train_job.h"
 
 namespace muster::sim {

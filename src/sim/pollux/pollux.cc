@@ -28,9 +28,6 @@ class Pollux::Search {
 
  private:
   double SpeedUp(std::size_t job, int nodes, int gpus);
-  std::size_t Pick(std::size_t count) {
-    return static_cast<std::size_t>(random_.Between(0, static_cast<std::int64_t>(count) - 1));
-  }
   double Uniform() { return static_cast<double>(random_.Next() >> 11) * 0x1.0p-53; }
 
   const Scene& scene_;
@@ -97,7 +94,7 @@ double Pollux::Search::Fitness(const State& state) {
 }
 
 Pollux::State Pollux::Search::Cross(const State& a, const State& b) {
-  const auto cut = Pick(jobs_.size() + 1) * nodes_;
+  const auto cut = random_.Index(jobs_.size() + 1) * nodes_;
   State child(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(cut));
   child.insert(child.end(), b.begin() + static_cast<std::ptrdiff_t>(cut), b.end());
   return child;
@@ -111,15 +108,15 @@ void Pollux::Search::Mutate(State& state) {
     auto* row = &state[j * nodes_];
     if (Uniform() < 0.1) std::copy_n(&current_[j * nodes_], nodes_, row);
     if (Uniform() < chance) {
-      auto& gpus = row[Pick(nodes_)];
+      auto& gpus = row[random_.Index(nodes_)];
       gpus = 0;
     }
     if (Uniform() < chance) {
-      const auto n = Pick(nodes_);
+      const auto n = random_.Index(nodes_);
       row[n] = static_cast<std::uint8_t>(random_.Between(1, scene_.gpus_per_node));
     }
     if (Uniform() < chance) {
-      const auto n = Pick(nodes_);
+      const auto n = random_.Index(nodes_);
       if (free[n] > 0) row[n] = static_cast<std::uint8_t>(row[n] + free[n]);
     }
   }
@@ -130,7 +127,7 @@ void Pollux::Search::Repair(State& state) {
   std::vector<char> taken(nodes_);
   std::vector<std::size_t> order(jobs_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[Pick(i)]);
+  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random_.Index(i)]);
   for (const auto j : order) {
     auto* row = &state[j * nodes_];
     if (std::count_if(row, row + nodes_, [](std::uint8_t gpus) { return gpus > 0; }) < 2) continue;
@@ -144,7 +141,7 @@ void Pollux::Search::Repair(State& state) {
   for (std::size_t j = 0; j < jobs_.size(); ++j) {
     auto* row = &state[j * nodes_];
     int left = most_gpus_[j];
-    const auto first = Pick(nodes_);
+    const auto first = random_.Index(nodes_);
     for (std::size_t i = 0; i < nodes_; ++i) {
       auto& gpus = row[(first + i) % nodes_];
       gpus = static_cast<std::uint8_t>(std::min<int>(gpus, left));
@@ -153,7 +150,7 @@ void Pollux::Search::Repair(State& state) {
   }
   for (std::size_t n = 0; n < nodes_; ++n) {
     int left = scene_.gpus_per_node;
-    const auto first = Pick(jobs_.size());
+    const auto first = random_.Index(jobs_.size());
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
       auto& gpus = state[((first + i) % jobs_.size()) * nodes_ + n];
       gpus = static_cast<std::uint8_t>(std::min<int>(gpus, left));
@@ -187,11 +184,8 @@ Allocation Pollux::Decide(const Scene& scene) {
   }
   add(search.current());
   const auto pick = [&]() -> const State& {
-    const auto among = [&] {
-      return static_cast<std::size_t>(
-          random_.Between(0, static_cast<std::int64_t>(std::min(pool.size(), kPopulation)) - 1));
-    };
-    const auto &a = pool[among()], &b = pool[among()];
+    const auto count = std::min(pool.size(), kPopulation);
+    const auto &a = pool[random_.Index(count)], &b = pool[random_.Index(count)];
     return a.first >= b.first ? a.second : b.second;
   };
   for (int generation = 0; generation < kGenerations; ++generation) {

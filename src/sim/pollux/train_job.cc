@@ -70,7 +70,7 @@ void TrainJob::Learn(const StepTimes& times, const Gradient& gradient) {
   model_->grad_var = gradient.var;
 }
 
-void TrainJob::Advance(std::int64_t now_s, std::int64_t seconds, double slowdown) {
+void TrainJob::Advance(std::int64_t now_s, std::int64_t seconds) {
   if (nodes_.empty() || completed_s_) return;
   const auto& app = application();
   const std::int64_t pause = std::min(restart_left_s_, seconds);
@@ -84,7 +84,7 @@ void TrainJob::Advance(std::int64_t now_s, std::int64_t seconds, double slowdown
     if (!request_.fixed_batch) Learn(times, gradient);
     const double gain = (gradient.var + gradient.sqr) / (gradient.var / scale + gradient.sqr);
     const double total = times.step + (times.step - times.sync) * split_.accumulations;
-    const double rate = gain / total * (1.0 - slowdown);
+    const double rate = gain / total;
     const double target = app.ProgressAt(epoch_ + 1);
     const auto left = static_cast<double>(seconds - passed);
     if (progress_ + rate * left < target) {
@@ -98,7 +98,6 @@ void TrainJob::Advance(std::int64_t now_s, std::int64_t seconds, double slowdown
     }
     ChooseBatch();
   }
-  gpu_seconds_ += passed * gpus();
 }
 
 }  // namespace muster::sim

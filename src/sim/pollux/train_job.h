@@ -41,13 +41,12 @@ class TrainJob {
   const std::optional<engine::GoodputModel>& model() const { return model_; }
   int most_gpus_seen() const { return most_gpus_seen_; }
   int restarts() const { return restarts_; }
-  std::int64_t gpu_seconds() const { return gpu_seconds_; }
   const std::optional<std::int64_t>& completed_s() const { return completed_s_; }
 
   // Another place, or none; the same place is no change and costs nothing.
   void Place(std::vector<int> nodes);
-  // Runs from `now` for so many seconds; `slowdown`: the part of its speed that neighbours take.
-  void Advance(std::int64_t now_s, std::int64_t seconds, double slowdown);
+  // Runs from `now` for so many seconds.
+  void Advance(std::int64_t now_s, std::int64_t seconds);
 
  private:
   void ChooseBatch();
@@ -61,7 +60,6 @@ class TrainJob {
   int epoch_ = 0;
   int restarts_ = -1;  // the first start is none
   std::int64_t restart_left_s_ = 0;
-  std::int64_t gpu_seconds_ = 0;
   std::optional<std::int64_t> completed_s_;
   std::vector<engine::StepSample> samples_;
   std::optional<engine::GoodputModel> model_;
