@@ -25,9 +25,10 @@ std::string ForWhom(const Json& preemption) {
   }
   if (preemption.contains("for_job")) return "for job " + Plain(preemption.at("for_job"));
   const auto rule = preemption.value("rule", "");
-  return rule == "drain"   ? "its node is drained"
-         : rule == "stale" ? "it was below its minimum"
-                           : "by rule " + rule;
+  return rule == "drain"    ? "its node is drained"
+         : rule == "stale"  ? "it was below its minimum"
+         : rule == "resize" ? "other sizes pay better"
+                            : "by rule " + rule;
 }
 
 // Those it holds; of one that has none yet those it asks for, "1..6 asked".

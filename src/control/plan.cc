@@ -35,6 +35,8 @@ const char* WhyOf(model::Rule rule) {
       return "another job is below its minimum for too long";
     case model::Rule::kDrain:
       return "a node is being drained";
+    case model::Rule::kResize:
+      return "elastic jobs of its queue get the sizes that pay best";
     case model::Rule::kFreeCapacity:
       break;
   }

@@ -105,6 +105,7 @@ void Cluster::SetNodeUp(NodeId node, bool up) {
     }
     ForgetLog();
   }
+  ++facts_for_sizes_;
   nodes_->SetUp(node, up);
   if (up) {
     NodeReturns(node);
@@ -115,6 +116,7 @@ void Cluster::SetNodeUp(NodeId node, bool up) {
 
 void Cluster::SetNodeCordoned(NodeId node, bool cordoned, bool draining) {
   if (!policy_.cordon) return;
+  ++facts_for_sizes_;
   nodes_->SetCordoned(node, cordoned, draining);
   if (cordoned) {
     NodeLeaves(node);
@@ -142,6 +144,11 @@ void Cluster::SetStaleSince(JobId job, std::int64_t since_ms) {
 void Cluster::ReportCheckpoint(JobId job, std::int64_t at_ms) {
   jobs_[job].checkpoint_ms = at_ms;
   ++changes_in_[jobs_[job].queue];
+}
+
+void Cluster::ReportSpeed(JobId job, const JobSpeed& speed) {
+  jobs_[job].speed = speed;
+  ++facts_for_sizes_;
 }
 
 void Cluster::SetPastUse(QueueId queue, std::int64_t gpu_ms) { queues_->SetPastUse(queue, gpu_ms); }

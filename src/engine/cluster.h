@@ -67,6 +67,7 @@ class Cluster {
   void SetStaleSince(JobId job, std::int64_t since_ms);
   void ReportCheckpoint(JobId job, std::int64_t at_ms);
   void SetPastUse(QueueId queue, std::int64_t gpu_ms);
+  void ReportSpeed(JobId job, const JobSpeed& speed);
   // A worker as it was found: running, leaving, stuck, failed or succeeded.
   Result<void> ReportWorker(WorkerRef worker, WorkerState state, NodeId node, std::uint64_t devices,
                             std::int64_t started_ms);
@@ -119,6 +120,8 @@ class Cluster {
   std::int64_t moves() const { return moves_; }  // changes of place so far, undone ones too
   // Whether the place of a worker, taken or promised, is held by nobody else any more.
   bool RoomIsFree(WorkerRef ref) const;
+  // Grows with every fact that the sizes of elastic jobs depend on.
+  std::uint64_t facts_for_sizes() const { return facts_for_sizes_; }
   // What the queue is charged for a worker at its place, or would be charged while it waits.
   Vec CostOf(WorkerRef ref) const;
   // GPU-milliseconds that stopping `gpu_milli` of the job now would cost; -1 where nothing is
@@ -140,6 +143,8 @@ class Cluster {
   // replace those of the cycle before.
   void SetHints(std::span<const std::pair<WorkerRef, BankId>> hints);
   void SetGate(JobId job, model::Gate gate) { jobs_[job].gate = gate; }
+  void SetTarget(JobId job, std::uint32_t workers) { jobs_[job].target = workers; }
+  void AddServed(JobId job, std::int64_t gpu_ms) { jobs_[job].served_gpu_ms += gpu_ms; }
   void SetStarted(WorkerRef ref, std::int64_t at_ms) {
     jobs_[ref.job].workers[ref.index].started_ms = at_ms;
     started_[jobs_[ref.job].queue] = 1;
@@ -202,6 +207,7 @@ class Cluster {
   std::vector<JobId> free_slots_;
   std::uint64_t next_sequence_ = 0;
   std::uint64_t cycles_ = 0;
+  std::uint64_t facts_for_sizes_ = 0;
   std::map<std::string, JobId> job_by_name_;
   std::map<std::string, NodeId> node_by_name_;
   std::vector<std::vector<WorkerRef>> on_node_;

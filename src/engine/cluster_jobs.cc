@@ -151,6 +151,7 @@ Result<JobId> Cluster::AddJob(const model::Job& job, std::int64_t submitted_ms,
     jobs_[id] = std::move(state);
   }
   job_by_name_.emplace(name, id);
+  ++facts_for_sizes_;
   for (const auto& worker : jobs_[id].workers) {
     Contribute(id, worker, +1);
     shapes_->AddDemand(worker.shape, +1);
@@ -169,6 +170,7 @@ void Cluster::RemoveJob(JobId id) {
     shapes_->AddDemand(worker.shape, -1);
   }
   NoteChanged(jobs_[id].queue);
+  ++facts_for_sizes_;
   job_by_name_.erase(jobs_[id].name);
   jobs_[id] = JobState{};
   jobs_[id].present = false;
@@ -259,7 +261,7 @@ void Cluster::RefreshWaiting(JobId id) {
   const JobState& job = jobs_[id];
   waiting_.Erase(id);
   if (job.present) NoteChanged(job.queue);
-  if (!job.present || job.on_hold || job.pending == 0) return;
+  if (!job.present || job.on_hold || !job.WantsMore()) return;
   const WaitKey key{-job.priority, job.Satisfied() ? 1 + job.Surplus() : 0, job.submitted_ms,
                     job.sequence};
   const ClassId job_class = ClassOf(id);
@@ -305,7 +307,9 @@ std::string Cluster::Dump() const {
   for (const auto& [name, id] : job_by_name_) {
     const auto& job = jobs_[id];
     out += "job " + name + " ";
-    for (const auto value : {job.active, job.pending, job.leaving, job.succeeded}) number(value);
+    for (const auto value : {job.active, job.pending, job.leaving, job.succeeded, job.target}) {
+      number(value);
+    }
     for (const auto& group : job.groups) {
       number(group.active);
       number(group.satisfied);

@@ -34,6 +34,7 @@ Plan Scheduler::Steps::Run(std::int64_t now_ms) {
   cluster_.DivideShares();
   const auto moves = cluster_.moves(), steps = placement_.steps();
   if (policy.keep_promises) KeepPromises();
+  if (policy.by_goodput && policy.grow) Resize();
   for (int wave = 0; wave < kWaves; ++wave) {
     search_.BeginCycle(now_ms);
     const auto before = cluster_.moves();
@@ -68,6 +69,14 @@ void Scheduler::Steps::KeepPromises() {
     if (job.workers[ref.index].place.state != WorkerState::kPending || job.on_hold) continue;
     if (AllocateNext(ref.job) == Answer::kServed) touched_.push_back(ref.job);
   }
+  RefreshTouched();
+}
+
+// Jobs that report their speed get the sizes that pay best.
+void Scheduler::Steps::Resize() {
+  resizing_.Run(now_ms_);
+  for (const auto& ref : resizing_.told()) causes_[ref] = {ref.job, Rule::kResize};
+  touched_.insert(touched_.end(), resizing_.changed().begin(), resizing_.changed().end());
   RefreshTouched();
 }
 

@@ -129,7 +129,7 @@ void Scheduler::Steps::ConcludeVictim(WorkerRef ref, const Place& before, const 
   action.node = cluster_.nodes().bank(before.bank).node;
   action.devices = before.devices;
   if (now.promised) {
-    action.rule = Rule::kConsolidate;
+    if (cause.rule != Rule::kResize) action.rule = Rule::kConsolidate;
     action.kind = ActionKind::kMove;
     action.to_node = cluster_.nodes().bank(now.bank).node;
     hints_.emplace_back(ref, now.bank);

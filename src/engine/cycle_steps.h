@@ -15,6 +15,7 @@
 #include "engine/cycle.h"
 #include "engine/lanes.h"
 #include "engine/placement.h"
+#include "engine/resizing.h"
 #include "engine/search.h"
 
 namespace muster::engine {
@@ -26,6 +27,7 @@ class Scheduler::Steps {
         placement_(cluster),
         search_(cluster, placement_),
         consolidation_(cluster, placement_),
+        resizing_(cluster, placement_),
         lanes_(cluster) {
     for (QueueId q = 1; q < cluster.queues().size(); ++q) {
       const auto& spec = cluster.queues().spec(q);
@@ -50,6 +52,7 @@ class Scheduler::Steps {
   };
 
   void KeepPromises();
+  void Resize();
   void Allocate();
   void GoOn(JobId job, Answer answer);
   Answer AllocateNext(JobId job);
@@ -83,6 +86,7 @@ class Scheduler::Steps {
   Placement placement_;
   Search search_;
   Consolidation consolidation_;
+  Resizing resizing_;
   Lanes lanes_;
   std::int64_t now_ms_ = 0;
   std::int64_t budget_ = 0;

@@ -14,7 +14,8 @@ constexpr double kMostOverlap = 10;
 constexpr double kBlunt = 1e-6;  // a root has an edge at 0, where a descent would stick
 constexpr double kRound = 1e-8;
 constexpr int kBatchesTried = 50;
-constexpr double kGpusWithMore = 4;  // a guess to begin with
+constexpr double kGpusWithMore = 4;        // a guess to begin with
+constexpr double kAcrossOverWithin = 1.1;  // while no step over several nodes was seen
 
 // The model's seven numbers, the first six as logarithms, so that they stay positive.
 constexpr std::size_t kSize = 7;
@@ -250,7 +251,11 @@ StepModel FitSteps(const std::vector<StepSample>& samples) {
     const auto without = Minimise(misfit, from, least, most);
     if (without.value < best.value) best = without;
   }
-  const auto& found = best.at;
+  auto found = best.at;
+  if (!across) {  // no cheaper than on one node
+    found[kAcrossA] = std::max(found[kAcrossA], found[kWithinA] + std::log(kAcrossOverWithin));
+    found[kAcrossB] = std::max(found[kAcrossB], found[kWithinB] + std::log(kAcrossOverWithin));
+  }
   return {std::exp(found[kComputeA]),
           std::exp(found[kComputeB]),
           std::exp(found[kAcrossA]),
@@ -278,8 +283,8 @@ BatchChoice GoodputModel::Best(int nodes, int gpus) const {
       choice.accumulations = std::max(choice.accumulations, 1);
     }
     const int passes = choice.accumulations + 1;
-    choice.local = std::clamp(static_cast<int>(std::ceil(per_gpu / passes - kRound)),
-                              limits.min_local, limits.max_local);
+    choice.local = static_cast<int>(std::ceil(per_gpu / passes - kRound));
+    if (choice.local < limits.min_local || choice.local > limits.max_local) continue;
     const double scale = static_cast<double>(gpus) * choice.local * passes / limits.first;
     const double seconds = choice.accumulations * steps.PassSeconds(choice.local) +
                            steps.StepSeconds(nodes, gpus, choice.local);

@@ -59,4 +59,10 @@ struct GoodputModel {
   BatchChoice Best(int nodes, int gpus) const;
 };
 
+// What is known of a job's speed.
+struct JobSpeed {
+  GoodputModel model;
+  int most_gpus = 0;  // that it has run on
+};
+
 }  // namespace muster::engine

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/goodput.h"
 #include "engine/ids.h"
 #include "engine/vec.h"
 #include "model/job.h"
@@ -104,8 +105,13 @@ struct JobState {
   std::uint32_t broken_position = kNone;           // in the list of jobs below their minimum
   model::Gate gate = model::Gate::kNotConsidered;  // at which the last cycle stopped it
   ClassId fresh_class = kNone;                     // of the job with nothing running
+  std::optional<JobSpeed> speed;                   // where it was reported
+  std::uint32_t target = kNone;                    // workers it is to have; kNone: all it can get
+  std::int64_t served_gpu_ms = 0;                  // as far as sizes were shared out
 
   bool Satisfied() const { return groups[0].Satisfied(); }
+  // Has a worker that waits and that it is to have.
+  bool WantsMore() const { return pending > 0 && (!Satisfied() || active < target); }
   // Active workers beyond the minimum of their leaf.
   std::uint32_t Surplus() const;
 };

@@ -126,7 +126,7 @@ void Lanes::Served(const JobState& job) {
   Lane& lane = lanes_[current_];
   const JobId id = lane.entries[lane.best].waiter.job;
   Advance(lane, false);
-  if (job.pending > 0) {
+  if (job.WantsMore()) {
     Entry back;
     back.waiter = {{-job.priority, 1 + job.Surplus(), job.submitted_ms, job.sequence}, id};
     back.job_class = cluster_.ClassOf(id);

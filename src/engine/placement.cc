@@ -57,7 +57,7 @@ void Placement::NextPieces(JobId id, std::vector<Piece>& out) const {
     out.push_back(std::move(piece));
     return;
   }
-  if (!cluster_.policy().grow) return;
+  if (!cluster_.policy().grow || !job.WantsMore()) return;
   std::vector<std::pair<std::uint32_t, ShapeId>> seen;  // one try for each group and shape
   for (std::uint32_t i = 0; i < job.workers.size(); ++i) {
     const Worker& worker = job.workers[i];
@@ -381,6 +381,12 @@ bool Placement::PlaceWorker(WorkerRef ref, std::uint32_t together, Mode mode) {
   const BankId bank = PickBank(ref, together, mode);
   if (bank != kNone) return TryOn(ref, bank, together, mode);
   return maker_ != nullptr && !leavers_ && PlaceInMadeRoom(ref, mode);
+}
+
+bool Placement::PlaceOn(WorkerRef ref, BankId bank) {
+  scopes_.clear();
+  run_ = {};
+  return TryOn(ref, bank, 1, Mode::kFuture);
 }
 
 bool Placement::PlaceInMadeRoom(WorkerRef ref, Mode mode) {

@@ -48,6 +48,10 @@ class Placement {
   // Gives every worker of the piece a place in this mode; false: nothing has changed.
   bool Place(const Piece& piece, Mode mode);
 
+  // Gives one worker a place on that bank, which may still be left by others; false: it does not
+  // fit.
+  bool PlaceOn(WorkerRef ref, BankId bank);
+
   // Gives workers that were told to leave places elsewhere: the group they form first (kNone: each
   // for itself), then the rest one by one. Returns how many found one.
   std::size_t Rehouse(std::uint32_t group, const std::vector<WorkerRef>& workers);

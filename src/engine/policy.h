@@ -26,6 +26,7 @@ struct Policy {
   bool compare_lost_work = true;       // victims by lost GPU-seconds where known on both sides
   bool share_by_fragmentation = true;  // shares go where they strand the least (FGD)
   bool grow = true;                    // elastic workers above the minimum start
+  bool by_goodput = true;              // jobs that report their speed get the sizes that pay best
   bool keep_promises = true;           // room that victims were asked to leave goes to its claimer
   bool gpu_type_wishes = true;         // roles name GPU types in the order of preference
   bool quota_by_type = true;           // quotas, limits and weights of GPU types count
@@ -49,6 +50,12 @@ struct Policy {
   bool search_again_later = true;            // a search that was cut off lets others go first
   std::int64_t search_walk = 1'000;          // the same for one job, before banks are compared
   std::int64_t move_limit = 16;              // workers one consolidation may move; < 0: any number
+  std::int64_t resize_every_ms = 60'000;  // not more often, and only where something was reported
+  std::int64_t resize_cost_ms = 30'000;   // of work, where a job does not say what a restart costs
+  std::int64_t resize_pays_ms = 60'000;   // so soon a resize of a new job must pay for itself
+  std::int64_t resize_patience_milli = 100;  // and so much later for each millisecond of its age
+  std::int64_t grow_factor = 4;              // at most so many times the GPUs it is known to use
+  std::int64_t turn_gpu_ms = 3'600'000;      // a running job gives way to one served so much less
 };
 
 inline Policy CorpusPolicy() {
@@ -57,6 +64,7 @@ inline Policy CorpusPolicy() {
   policy.reclaim_in_proportion = false;
   policy.share_by_fragmentation = false;
   policy.decay_half_life_ms = 0;
+  policy.by_goodput = false;
   policy.move_limit = -1;
   policy.gang_packing = GangPacking::kFullestNode;
   return policy;

@@ -36,6 +36,8 @@ std::string_view Name(Rule rule) {
       return "stale";
     case Rule::kDrain:
       return "drain";
+    case Rule::kResize:
+      return "resize";
   }
   return "";
 }

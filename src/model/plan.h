@@ -29,6 +29,7 @@ enum class Rule : std::uint8_t {
   kPreempt,       // a job of higher priority in the same queue
   kStale,         // below its minimum for longer than its grace
   kDrain,         // its node is being drained
+  kResize,        // elastic jobs of its queue got the sizes that pay best
 };
 
 struct Action {

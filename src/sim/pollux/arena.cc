@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 
+#include "sim/pollux/muster_policy.h"
 #include "sim/pollux/optimus.h"
 #include "sim/pollux/pollux.h"
 #include "sim/pollux/tiresias.h"
@@ -21,6 +22,10 @@ using Factory = std::unique_ptr<AllocationPolicy> (*)(const ArenaOptions&);
 
 const std::map<std::string, Factory>& Policies() {
   static const std::map<std::string, Factory> policies = {
+      {"muster",
+       [](const ArenaOptions& options) -> std::unique_ptr<AllocationPolicy> {
+         return std::make_unique<MusterPolicy>(options.nodes, options.gpus_per_node);
+       }},
       {"optimus-oracle",
        [](const ArenaOptions&) -> std::unique_ptr<AllocationPolicy> {
          return std::make_unique<Optimus>();
@@ -102,6 +107,7 @@ Result<void> Arena::ReadWorkload(bool adaptive) {
     request.gpus = static_cast<int>(*gpus);
     request.batch = static_cast<int>(*batch);
     request.fixed_batch = !adaptive || application->name() == "ncf";
+    request.learns = adaptive;
     if (*submit < 0 || *gpus < 1 || *gpus > options_.nodes * options_.gpus_per_node ||
         *batch < application->first_batch() || *batch > application->max_batch()) {
       return Fail(ErrorCode::kInvalid,

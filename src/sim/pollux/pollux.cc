@@ -3,37 +3,44 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
+
+#include "sim/pollux/fronts.h"
 
 namespace muster::sim {
 namespace {
 
 constexpr std::size_t kPopulation = 100;
-constexpr int kGenerations = 100;
-constexpr double kFloor = 1e-3;  // of a speed-up, so that none is infinitely bad
+constexpr int kGenerations = 99;  // after the first, which is only judged
+constexpr int kRefills = 100;     // tries to fill a generation with states that are new
+constexpr double kFloor = 1e-3;   // of a speed-up, so that none is infinitely bad
 constexpr int kMostGpus = 64;
+constexpr double kCross = 0.9, kReset = 0.1, kThin = 0.1;  // chances of a change
 
 }  // namespace
 
-class Pollux::Search {
+// What a state is worth, and which states there may be.
+class Pollux::Problem {
  public:
-  Search(const Scene& scene, std::vector<const TrainJob*> jobs, Random& random);
+  Problem(const Scene& scene, const std::vector<const TrainJob*>& jobs);
 
+  std::size_t jobs() const { return jobs_.size(); }
+  std::size_t nodes() const { return nodes_; }
+  int gpus_per_node() const { return gpus_per_node_; }
+  int most_gpus(std::size_t job) const { return most_gpus_[job]; }
   const State& current() const { return current_; }
-  double Fitness(const State& state);
-  State Cross(const State& a, const State& b);
-  void Mutate(State& state);
-  void Repair(State& state);
+  TwoScores Judge(const State& state);
 
  private:
   double SpeedUp(std::size_t job, int nodes, int gpus);
-  double Uniform() { return static_cast<double>(random_.Next() >> 11) * 0x1.0p-53; }
 
-  const Scene& scene_;
-  std::vector<const TrainJob*> jobs_;
-  Random& random_;
+  const std::vector<const TrainJob*>& jobs_;
   std::size_t nodes_;
+  int gpus_per_node_;
+  int fair_;
   State current_;
   std::vector<double> base_goodput_;
   std::vector<double> stay_;  // what is left of a speed-up after a restart
@@ -41,17 +48,17 @@ class Pollux::Search {
   std::vector<std::vector<double>> known_;  // by job: nodes * (kMostGpus + 1) + GPUs
 };
 
-Pollux::Search::Search(const Scene& scene, std::vector<const TrainJob*> jobs, Random& random)
-    : scene_(scene),
-      jobs_(std::move(jobs)),
-      random_(random),
+Pollux::Problem::Problem(const Scene& scene, const std::vector<const TrainJob*>& jobs)
+    : jobs_(jobs),
       nodes_(static_cast<std::size_t>(scene.nodes)),
-      current_(jobs_.size() * nodes_) {
+      gpus_per_node_(scene.gpus_per_node),
+      current_(jobs.size() * nodes_),
+      known_(jobs.size()) {
   const int total = scene.nodes * scene.gpus_per_node;
-  const int fair =
-      static_cast<int>(std::ceil(static_cast<double>(total) / static_cast<double>(jobs_.size())));
-  for (std::size_t j = 0; j < jobs_.size(); ++j) {
-    const auto& job = *jobs_[j];
+  fair_ =
+      static_cast<int>(std::ceil(static_cast<double>(total) / static_cast<double>(jobs.size())));
+  for (std::size_t j = 0; j < jobs.size(); ++j) {
+    const auto& job = *jobs[j];
     for (const int node : job.nodes()) ++current_[j * nodes_ + static_cast<std::size_t>(node)];
     const auto age = static_cast<double>(scene.now_s - job.request().submit_s);
     const double delay = TrainJob::kRestartSeconds;
@@ -61,14 +68,13 @@ Pollux::Search::Search(const Scene& scene, std::vector<const TrainJob*> jobs, Ra
                          app.max_batch() / app.min_local()});
     if (job.request().fixed_batch) most = 1;
     most_gpus_.push_back(most);
-    base_goodput_.push_back(job.model() ? job.model()->Best(1, fair).goodput : 1);
+    base_goodput_.push_back(job.model() ? job.model()->Best(1, fair_).goodput : 1);
   }
-  known_.resize(jobs_.size());
 }
 
-double Pollux::Search::SpeedUp(std::size_t job, int nodes, int gpus) {
+double Pollux::Problem::SpeedUp(std::size_t job, int nodes, int gpus) {
   if (gpus == 0) return 0;
-  if (!jobs_[job]->model()) return gpus;
+  if (!jobs_[job]->model()) return static_cast<double>(gpus) / fair_;
   auto& known = known_[job];
   if (known.empty()) known.assign((nodes_ + 1) * (kMostGpus + 1), -1);
   const auto row = static_cast<std::size_t>(nodes);
@@ -77,140 +83,261 @@ double Pollux::Search::SpeedUp(std::size_t job, int nodes, int gpus) {
   return value;
 }
 
-double Pollux::Search::Fitness(const State& state) {
-  double sum = 0;
+TwoScores Pollux::Problem::Judge(const State& state) {
+  double inverse_sum = 0, speed_up_sum = 0;
+  std::vector<std::uint8_t> used(nodes_);
   for (std::size_t j = 0; j < jobs_.size(); ++j) {
     const auto* row = &state[j * nodes_];
     int nodes = 0, gpus = 0;
     for (std::size_t n = 0; n < nodes_; ++n) {
       nodes += row[n] > 0 ? 1 : 0;
       gpus += row[n];
+      used[n] |= row[n];
     }
-    double value = SpeedUp(j, nodes, gpus) / scene_.gpus_per_node;
+    double value = SpeedUp(j, nodes, gpus);
+    speed_up_sum += value;
+    value /= gpus_per_node_;
     if (!std::equal(row, row + nodes_, &current_[j * nodes_])) value *= stay_[j];
-    sum += 1 / (value + kFloor);
+    inverse_sum += 1 / (value + kFloor);
   }
-  return static_cast<double>(jobs_.size()) / sum;
+  const auto active = nodes_ - static_cast<std::size_t>(std::ranges::count(used, 0));
+  const auto gpus = static_cast<double>(active) * gpus_per_node_;
+  return {static_cast<double>(jobs_.size()) / inverse_sum, gpus > 0 ? speed_up_sum / gpus : 0};
 }
 
-Pollux::State Pollux::Search::Cross(const State& a, const State& b) {
-  const auto cut = random_.Index(jobs_.size() + 1) * nodes_;
-  State child(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(cut));
-  child.insert(child.end(), b.begin() + static_cast<std::ptrdiff_t>(cut), b.end());
-  return child;
+class Pollux::Search {
+ public:
+  Search(Problem& problem, Random& random) : problem_(problem), random_(random) {}
+
+  // From those states on; the best by the first measure comes first, all of the best front.
+  std::vector<State> Run(std::vector<State> from);
+
+ private:
+  struct Candidate {
+    State state;
+    TwoScores scores;
+    Standing standing;
+  };
+
+  double Uniform() { return static_cast<double>(random_.Next() >> 11) * 0x1.0p-53; }
+  // Calls `hit` for each of `count` things with that chance each, without drawing for every one.
+  template <typename Hit>
+  void Each(std::size_t count, double chance, Hit hit);
+  void Add(State state);
+  void Survive();
+  const Candidate& Pick();
+  void Breed();
+  void Mutate(State& state);
+  void Grow(State& state);
+  void Repair(State& state);
+  void Limit(std::size_t job, State& state);
+
+  Problem& problem_;
+  Random& random_;
+  std::vector<Candidate> pool_;
+};
+
+template <typename Hit>
+void Pollux::Search::Each(std::size_t count, double chance, Hit hit) {
+  if (chance >= 1) {
+    for (std::size_t i = 0; i < count; ++i) hit(i);
+    return;
+  }
+  const double scale = 1 / std::log1p(-chance);
+  for (double at = std::log(1 - Uniform()) * scale; at < static_cast<double>(count);
+       at = std::floor(at) + 1 + std::log(1 - Uniform()) * scale) {
+    hit(static_cast<std::size_t>(at));
+  }
 }
 
 void Pollux::Search::Mutate(State& state) {
-  std::vector<int> free(nodes_, scene_.gpus_per_node);
-  for (std::size_t i = 0; i < state.size(); ++i) free[i % nodes_] -= state[i];
-  const double chance = 2.0 / static_cast<double>(jobs_.size());
-  for (std::size_t j = 0; j < jobs_.size(); ++j) {
-    auto* row = &state[j * nodes_];
-    if (Uniform() < 0.1) std::copy_n(&current_[j * nodes_], nodes_, row);
-    if (Uniform() < chance) {
-      auto& gpus = row[random_.Index(nodes_)];
-      gpus = 0;
+  const auto nodes = problem_.nodes();
+  Each(problem_.jobs(), kReset, [&](std::size_t j) {
+    std::copy_n(&problem_.current()[j * nodes], nodes, &state[j * nodes]);
+  });
+  Each(problem_.jobs(), kThin, [&](std::size_t j) {
+    Each(nodes, kThin, [&](std::size_t n) { state[j * nodes + n] = 0; });
+  });
+  Grow(state);
+}
+
+// On each node with room about one of all jobs, and about one of those that are there, takes more.
+void Pollux::Search::Grow(State& state) {
+  const auto nodes = problem_.nodes(), jobs = problem_.jobs();
+  std::vector<int> room(nodes, problem_.gpus_per_node());
+  std::vector<int> there(nodes);
+  for (std::size_t j = 0; j < jobs; ++j) {
+    for (std::size_t n = 0; n < nodes; ++n) {
+      room[n] -= state[j * nodes + n];
+      there[n] += state[j * nodes + n] > 0 ? 1 : 0;
     }
-    if (Uniform() < chance) {
-      const auto n = random_.Index(nodes_);
-      row[n] = static_cast<std::uint8_t>(random_.Between(1, scene_.gpus_per_node));
+  }
+  std::vector<std::size_t> residents, grown;
+  for (std::size_t n = 0; n < nodes; ++n) {
+    if (room[n] <= 0) continue;
+    grown.clear();
+    residents.clear();
+    for (std::size_t j = 0; j < jobs && residents.size() < static_cast<std::size_t>(there[n]);
+         ++j) {
+      if (state[j * nodes + n] > 0) residents.push_back(j);
     }
-    if (Uniform() < chance) {
-      const auto n = random_.Index(nodes_);
-      if (free[n] > 0) row[n] = static_cast<std::uint8_t>(row[n] + free[n]);
+    Each(jobs, 1 / static_cast<double>(jobs), [&](std::size_t j) { grown.push_back(j); });
+    Each(residents.size(), 1 / static_cast<double>(std::max<std::size_t>(residents.size(), 1)),
+         [&](std::size_t r) { grown.push_back(residents[r]); });
+    std::ranges::sort(grown);
+    grown.erase(std::unique(grown.begin(), grown.end()), grown.end());
+    for (const auto j : grown) {
+      auto& gpus = state[j * nodes + n];
+      gpus = static_cast<std::uint8_t>(random_.Between(gpus, problem_.gpus_per_node()));
     }
   }
 }
 
-void Pollux::Search::Repair(State& state) {
-  // One job of several nodes on a node: the others leave it, whoever comes first in a random order.
-  std::vector<char> taken(nodes_);
-  std::vector<std::size_t> order(jobs_.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
+// A job keeps what it may have of its nodes in a random order.
+void Pollux::Search::Limit(std::size_t job, State& state) {
+  const auto nodes = problem_.nodes();
+  auto* row = &state[job * nodes];
+  int left = problem_.most_gpus(job);
+  if (std::accumulate(row, row + nodes, 0) <= left) return;
+  std::vector<std::size_t> order;
+  for (std::size_t n = 0; n < nodes; ++n) {
+    if (row[n] > 0) order.push_back(n);
+  }
   for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random_.Index(i)]);
-  for (const auto j : order) {
-    auto* row = &state[j * nodes_];
-    if (std::count_if(row, row + nodes_, [](std::uint8_t gpus) { return gpus > 0; }) < 2) continue;
-    for (std::size_t n = 0; n < nodes_; ++n) {
-      if (row[n] == 0) continue;
-      if (taken[n] != 0) row[n] = 0;
-      taken[n] = 1;
+  for (const auto n : order) {
+    row[n] = static_cast<std::uint8_t>(std::min<int>(row[n], left));
+    left -= row[n];
+  }
+}
+
+// Where two jobs cannot both be, the one that has had less service stays.
+void Pollux::Search::Repair(State& state) {
+  const auto nodes = problem_.nodes(), jobs = problem_.jobs();
+  std::vector<char> shared(nodes);  // by a job of several nodes
+  for (std::size_t j = 0; j < jobs; ++j) {
+    auto* row = &state[j * nodes];
+    if (nodes - static_cast<std::size_t>(std::count(row, row + nodes, 0)) < 2) continue;
+    for (std::size_t n = 0; n < nodes; ++n) {
+      if (row[n] > 0 && std::exchange(shared[n], 1) != 0) row[n] = 0;
     }
   }
-  // At most so many GPUs for a job, from a random node on.
-  for (std::size_t j = 0; j < jobs_.size(); ++j) {
-    auto* row = &state[j * nodes_];
-    int left = most_gpus_[j];
-    const auto first = random_.Index(nodes_);
-    for (std::size_t i = 0; i < nodes_; ++i) {
-      auto& gpus = row[(first + i) % nodes_];
-      gpus = static_cast<std::uint8_t>(std::min<int>(gpus, left));
-      left -= gpus;
+  std::vector<int> room(nodes, problem_.gpus_per_node());
+  for (std::size_t j = 0; j < jobs; ++j) {
+    Limit(j, state);
+    for (std::size_t n = 0; n < nodes; ++n) {
+      auto& gpus = state[j * nodes + n];
+      gpus = static_cast<std::uint8_t>(std::min<int>(gpus, room[n]));
+      room[n] -= gpus;
     }
   }
-  for (std::size_t n = 0; n < nodes_; ++n) {
-    int left = scene_.gpus_per_node;
-    const auto first = random_.Index(jobs_.size());
-    for (std::size_t i = 0; i < jobs_.size(); ++i) {
-      auto& gpus = state[((first + i) % jobs_.size()) * nodes_ + n];
-      gpus = static_cast<std::uint8_t>(std::min<int>(gpus, left));
-      left -= gpus;
+}
+
+void Pollux::Search::Add(State state) {
+  const auto scores = problem_.Judge(state);
+  pool_.push_back({std::move(state), scores, {}});
+}
+
+void Pollux::Search::Survive() {
+  std::vector<TwoScores> scores;
+  for (const auto& candidate : pool_) scores.push_back(candidate.scores);
+  const auto standings = StandingsOf(scores);
+  for (std::size_t i = 0; i < pool_.size(); ++i) pool_[i].standing = standings[i];
+  std::ranges::stable_sort(pool_, [](const Candidate& a, const Candidate& b) {
+    if (a.standing.front != b.standing.front) return a.standing.front < b.standing.front;
+    return a.standing.distance > b.standing.distance;
+  });
+  if (pool_.size() > kPopulation) pool_.resize(kPopulation);
+}
+
+const Pollux::Search::Candidate& Pollux::Search::Pick() {
+  const auto &a = pool_[random_.Index(pool_.size())], &b = pool_[random_.Index(pool_.size())];
+  const bool a_beats = a.scores.first >= b.scores.first && a.scores.second >= b.scores.second;
+  const bool b_beats = b.scores.first >= a.scores.first && b.scores.second >= a.scores.second;
+  if (a_beats != b_beats) return a_beats ? a : b;
+  return a.standing.distance >= b.standing.distance ? a : b;
+}
+
+void Pollux::Search::Breed() {
+  const auto text = [](const State& state) { return std::string(state.begin(), state.end()); };
+  std::unordered_set<std::string> seen;
+  for (const auto& candidate : pool_) seen.insert(text(candidate.state));
+  std::vector<State> children;
+  for (int refill = 0; refill < kRefills && children.size() < kPopulation; ++refill) {
+    for (auto missing = kPopulation - children.size(); missing > 0;
+         missing -= std::min<std::size_t>(missing, 2)) {
+      State a = Pick().state, b = Pick().state;
+      if (Uniform() < kCross) {
+        const auto cut = random_.Index(problem_.jobs()) * problem_.nodes();
+        std::swap_ranges(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(cut), b.begin());
+      }
+      for (auto* child : {&a, &b}) {
+        Mutate(*child);
+        Repair(*child);
+        if (children.size() < kPopulation && seen.insert(text(*child)).second)
+          children.push_back(std::move(*child));
+      }
     }
   }
+  for (auto& child : children) Add(std::move(child));
+}
+
+std::vector<Pollux::State> Pollux::Search::Run(std::vector<State> from) {
+  for (auto& state : from) {
+    Repair(state);
+    Add(std::move(state));
+  }
+  Survive();
+  for (int generation = 0; generation < kGenerations; ++generation) {
+    Breed();
+    Survive();
+  }
+  std::erase_if(pool_, [](const Candidate& candidate) { return candidate.standing.front > 0; });
+  std::ranges::stable_sort(pool_, [](const Candidate& a, const Candidate& b) {
+    return a.scores.first > b.scores.first;
+  });
+  std::vector<State> front;
+  for (auto& candidate : pool_) front.push_back(std::move(candidate.state));
+  return front;
+}
+
+// The states that the last interval ended with, for the jobs that are there now.
+std::vector<Pollux::State> Pollux::LastFront(const Scene& scene,
+                                             const std::vector<const TrainJob*>& jobs) const {
+  const auto nodes = static_cast<std::size_t>(scene.nodes);
+  std::unordered_map<const TrainJob*, std::size_t> row_of;
+  for (std::size_t j = 0; j < front_of_.size(); ++j) row_of[front_of_[j]] = j;
+  std::vector<State> states;
+  for (const auto& old : front_) {
+    State state(jobs.size() * nodes);
+    for (std::size_t j = 0; j < jobs.size(); ++j) {
+      const auto found = row_of.find(jobs[j]);
+      if (found == row_of.end()) continue;
+      std::copy_n(&old[found->second * nodes], nodes, &state[j * nodes]);
+    }
+    states.push_back(std::move(state));
+  }
+  return states;
 }
 
 Allocation Pollux::Decide(const Scene& scene) {
   std::vector<const TrainJob*> jobs(scene.jobs.begin(), scene.jobs.end());
+  std::ranges::stable_sort(jobs, [](const TrainJob* a, const TrainJob* b) {
+    return a->service_gpu_s() < b->service_gpu_s();
+  });
+  Problem problem(scene, jobs);
+  auto from = LastFront(scene, jobs);
+  if (from.empty()) from.push_back(problem.current());
+  front_ = Search(problem, random_).Run(std::move(from));
+  front_of_ = jobs;
+
+  std::unordered_map<const TrainJob*, std::size_t> place;
+  for (std::size_t i = 0; i < scene.jobs.size(); ++i) place[scene.jobs[i]] = i;
   const auto nodes = static_cast<std::size_t>(scene.nodes);
-  Search search(scene, jobs, random_);
-
-  // The states of the last interval, without the jobs that have gone.
-  std::unordered_map<const TrainJob*, std::size_t> old_row;
-  for (std::size_t j = 0; j < population_of_.size(); ++j) old_row[population_of_[j]] = j;
-  std::vector<std::pair<double, State>> pool;
-  const auto add = [&](State state) {
-    const double fitness = search.Fitness(state);
-    pool.emplace_back(fitness, std::move(state));
-  };
-  for (const auto& old : population_) {
-    State state = search.current();
-    for (std::size_t j = 0; j < jobs.size(); ++j) {
-      const auto found = old_row.find(jobs[j]);
-      if (found == old_row.end()) continue;
-      std::copy_n(&old[found->second * nodes], nodes, &state[j * nodes]);
-    }
-    search.Repair(state);
-    add(std::move(state));
-  }
-  add(search.current());
-  const auto pick = [&]() -> const State& {
-    const auto count = std::min(pool.size(), kPopulation);
-    const auto &a = pool[random_.Index(count)], &b = pool[random_.Index(count)];
-    return a.first >= b.first ? a.second : b.second;
-  };
-  for (int generation = 0; generation < kGenerations; ++generation) {
-    std::vector<State> children;
-    for (std::size_t i = 0; i < kPopulation; ++i) {
-      children.push_back(search.Cross(pick(), pick()));
-      search.Mutate(children.back());
-      search.Repair(children.back());
-    }
-    for (auto& child : children) add(std::move(child));
-    std::ranges::stable_sort(pool, [](const auto& a, const auto& b) { return a.first > b.first; });
-    pool.erase(std::unique(pool.begin(), pool.end(),
-                           [](const auto& a, const auto& b) { return a.second == b.second; }),
-               pool.end());
-    if (pool.size() > kPopulation) pool.resize(kPopulation);
-  }
-
-  population_.clear();
-  for (auto& [fitness, state] : pool) population_.push_back(std::move(state));
-  population_of_ = jobs;
   Allocation allocation(jobs.size());
   for (std::size_t j = 0; j < jobs.size(); ++j) {
+    auto& row = allocation[place.at(jobs[j])];
     for (std::size_t n = 0; n < nodes; ++n) {
-      allocation[j].insert(allocation[j].end(), population_.front()[j * nodes + n],
-                           static_cast<int>(n));
+      row.insert(row.end(), front_.front()[j * nodes + n], static_cast<int>(n));
     }
   }
   return allocation;

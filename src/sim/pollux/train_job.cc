@@ -81,7 +81,7 @@ void TrainJob::Advance(std::int64_t now_s, std::int64_t seconds) {
     const double scale = static_cast<double>(batch) / app.first_batch();
     const auto times = app.Times(placement_, split_.local);
     const auto gradient = app.GradientAt(batch, epoch_);
-    if (!request_.fixed_batch) Learn(times, gradient);
+    if (request_.learns) Learn(times, gradient);
     const double gain = (gradient.var + gradient.sqr) / (gradient.var / scale + gradient.sqr);
     const double total = times.step + (times.step - times.sync) * split_.accumulations;
     const double rate = gain / total;
@@ -98,6 +98,7 @@ void TrainJob::Advance(std::int64_t now_s, std::int64_t seconds) {
     }
     ChooseBatch();
   }
+  service_gpu_s_ += passed * gpus();
 }
 
 }  // namespace muster::sim

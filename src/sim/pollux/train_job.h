@@ -23,6 +23,7 @@ struct JobRequest {
   int gpus = 1;
   int batch = 0;
   bool fixed_batch = true;  // else it chooses
+  bool learns = false;      // a model of itself, from its steps
 };
 
 class TrainJob {
@@ -41,6 +42,7 @@ class TrainJob {
   const std::optional<engine::GoodputModel>& model() const { return model_; }
   int most_gpus_seen() const { return most_gpus_seen_; }
   int restarts() const { return restarts_; }
+  std::int64_t service_gpu_s() const { return service_gpu_s_; }
   const std::optional<std::int64_t>& completed_s() const { return completed_s_; }
 
   // Another place, or none; the same place is no change and costs nothing.
@@ -60,6 +62,7 @@ class TrainJob {
   int epoch_ = 0;
   int restarts_ = -1;  // the first start is none
   std::int64_t restart_left_s_ = 0;
+  std::int64_t service_gpu_s_ = 0;
   std::optional<std::int64_t> completed_s_;
   std::vector<engine::StepSample> samples_;
   std::optional<engine::GoodputModel> model_;

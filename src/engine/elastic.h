@@ -1,0 +1,46 @@
+// Elastic: how many GPUs each elastic job gets of those there are for them, and on which nodes.
+//
+// Each job has a few sizes to choose from and says what each is worth: the logarithm of its goodput
+// there, so that doubling one job's speed counts as much as doubling another's. One price for a GPU
+// is sought at which the sizes that pay best for their jobs just fit; a size that the job does not
+// have costs the work that is lost by changing to it. Places follow: who does not change stays, the
+// others take whole nodes or the tightest part of one, and small ones make room for large ones.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace muster::engine {
+
+struct ElasticSize {
+  int gpus = 0;
+  double value = 0;
+};
+
+struct ElasticJob {
+  std::vector<ElasticSize> sizes;  // from the smallest on, which is what it needs to run
+  int gpus = 0;                    // that it has
+  double change_cost = 0;          // in units of value
+  // Where not all can run: the highest priority does, then who was served least.
+  std::int64_t priority = 0;
+  std::int64_t served = 0;
+};
+
+// GPUs for each job, 0 or one of its sizes, together at most `gpus`.
+std::vector<int> DivideByValue(std::span<const ElasticJob> jobs, int gpus);
+
+// What an elastic job holds: the node of each GPU, in the order of nodes.
+using Seats = std::vector<std::uint32_t>;
+
+struct SeatedJob {
+  Seats seats;
+  int gpus = 0;         // that it is to have
+  bool movable = true;  // without a change of its size, so that another one fits
+};
+
+// Gives each job its seats on nodes that have so many GPUs for these jobs. A job gets fewer GPUs
+// than it is to have where they would lie scattered.
+std::vector<Seats> SeatByNodes(std::span<const SeatedJob> jobs, std::span<const int> node_gpus);
+
+}  // namespace muster::engine
