@@ -261,6 +261,12 @@ constexpr std::array kKinds = {
            const auto step = Number(f, "step", -1);
            return "a checkpoint was taken" + (step < 0 ? "" : " at step " + std::to_string(step));
          }},
+    Kind{"speed-reported",
+         [](const Json& f) {
+           const auto speed = Part(f, "speed");
+           return fmt::format("a step took {} ms on {} GPUs", Number(speed, "step_us") / 1000,
+                              Number(speed, "gpus"));
+         }},
     Kind{"use-noted", UseNoted},
     Kind{"numbers-skipped",
          [](const Json& f) {

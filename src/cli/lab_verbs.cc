@@ -42,6 +42,10 @@ void AddSim(Verbs& verbs, CLI::App* sim) {
               "pollux: a folder with profiles and interpolation");
     AddOption(command, "--workload", w->workload,
               "pollux: a file of jobs; default workload.csv in that folder");
+    AddOption(command, "--node-count", w->node_count, "pollux: so many nodes; default 16")
+        .Between(1, 10'000);
+    AddOption(command, "--gpus-per-node", w->gpus_per_node, "pollux: GPUs of a node; default 4")
+        .Between(1, 64);
     AddOption(command, "--nodes", w->nodes, "openb: a file of nodes");
     AddOption(command, "--pods", w->pods, "openb: a file of pods");
     verbs.Formats(command, "table,wide,json,jsonl,yaml");

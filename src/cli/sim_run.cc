@@ -87,6 +87,8 @@ Result<Shown> Play(const SimWords& words, const std::string& policy, std::int64_
   options.workload = words.workload;
   options.policy = policy;
   options.seed = static_cast<std::uint64_t>(seed);
+  options.nodes = static_cast<int>(words.node_count);
+  options.gpus_per_node = static_cast<int>(words.gpus_per_node);
   options.progress = [&](double share) {
     progress.Say(
         fmt::format("{} seed {}: {:.0f} % of the jobs have ended", policy, seed, 100 * share));

@@ -19,6 +19,7 @@ struct SimWords {
   std::int64_t seed = 0;
   std::int64_t seeds = 1;  // of compare: from `seed` on
   std::string profiles, workload;
+  std::int64_t node_count = 16, gpus_per_node = 4;  // of pollux
   std::string nodes, pods;
 };
 

@@ -60,6 +60,14 @@ bool Applies(const state::WorkerRecord& worker, std::uint32_t launch) {
   return worker.launch == launch && worker.Holds();
 }
 
+// What no training job can have told in earnest is dropped.
+bool Sound(const model::Speed& speed) {
+  return speed.nodes >= 1 && speed.gpus >= speed.nodes && speed.samples >= 1 &&
+         speed.compute_us >= 1 && speed.step_us >= speed.compute_us && speed.noise_milli >= 0 &&
+         speed.first_batch >= 1 && speed.most_batch >= speed.first_batch &&
+         speed.least_samples >= 1 && speed.most_samples >= speed.least_samples;
+}
+
 }  // namespace
 
 void Controller::Handle(const PoolEvent& event) {
@@ -82,6 +90,9 @@ void Controller::Handle(const PoolEvent& event) {
     case PoolEvent::Kind::kCheckpoint:
       if (known() == nullptr) return;
       return Emit(model::CheckpointTaken{event.key.job, event.at_ms, event.step});
+    case PoolEvent::Kind::kSpeed:
+      if (known() == nullptr || !Sound(event.speed)) return;
+      return Emit(model::SpeedReported{event.key.job, event.speed});
     case PoolEvent::Kind::kNodeUp:
     case PoolEvent::Kind::kNodeDown: {
       const auto node = state_.nodes().find(event.node);

@@ -147,7 +147,7 @@ void Cluster::ReportCheckpoint(JobId job, std::int64_t at_ms) {
 }
 
 void Cluster::ReportSpeed(JobId job, const JobSpeed& speed) {
-  jobs_[job].speed = speed;
+  jobs_[job].speed = std::make_unique<JobSpeed>(speed);
   ++facts_for_sizes_;
 }
 

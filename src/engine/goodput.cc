@@ -37,6 +37,14 @@ Blend BlendOf(double x, double y, double gamma) {
           ratio > 0 ? low_share * std::log(ratio) / gamma - std::log(sum) / (gamma * gamma) : 0.0};
 }
 
+// The same, where nothing but the value is asked for.
+double Overlapped(double x, double y, double gamma) {
+  if (y <= 0) return x;
+  if (gamma == 1) return x + y;
+  const double high = std::max(x, y), ratio = std::min(x, y) / high;
+  return high * std::pow(1 + std::pow(ratio, gamma), 1 / gamma);
+}
+
 // Square roots of mean squared errors of logarithms, with a light pull towards no overlap and
 // towards costs that do not grow with the number of GPUs.
 class Misfit {
@@ -194,12 +202,14 @@ Minimum Minimise(const Misfit& misfit, Numbers at, const Numbers& low, const Num
 
 }  // namespace
 
-double StepModel::StepSeconds(int nodes, int gpus, int local) const {
-  const double pass = PassSeconds(local);
-  if (gpus == 1) return pass;
+double StepModel::SyncSeconds(int nodes, int gpus) const {
+  if (gpus == 1) return 0;
   const double more = std::max(gpus - 2, 0);
-  const double sync = nodes == 1 ? within_a + within_b * more : across_a + across_b * more;
-  return std::exp(BlendOf(pass, sync, overlap).log_value);
+  return nodes == 1 ? within_a + within_b * more : across_a + across_b * more;
+}
+
+double StepModel::StepSeconds(int nodes, int gpus, int local) const {
+  return Overlapped(PassSeconds(local), SyncSeconds(nodes, gpus), overlap);
 }
 
 StepModel FitSteps(const std::vector<StepSample>& samples) {
@@ -274,7 +284,9 @@ BatchChoice GoodputModel::Best(int nodes, int gpus) const {
   BatchChoice best;
   const double least = std::max(limits.first, limits.min_local * gpus);
   const double factor = std::pow(limits.most / least, 1.0 / (kBatchesTried - 1));
+  const double sync = steps.SyncSeconds(nodes, gpus);
   double batch = least;
+  BatchChoice last;  // small batches repeat themselves
   for (int i = 0; i < kBatchesTried; ++i, batch *= factor) {
     const double per_gpu = batch / gpus;
     BatchChoice choice;
@@ -285,13 +297,21 @@ BatchChoice GoodputModel::Best(int nodes, int gpus) const {
     const int passes = choice.accumulations + 1;
     choice.local = static_cast<int>(std::ceil(per_gpu / passes - kRound));
     if (choice.local < limits.min_local || choice.local > limits.max_local) continue;
+    if (choice.local == last.local && choice.accumulations == last.accumulations) continue;
+    last = choice;
     const double scale = static_cast<double>(gpus) * choice.local * passes / limits.first;
-    const double seconds = choice.accumulations * steps.PassSeconds(choice.local) +
-                           steps.StepSeconds(nodes, gpus, choice.local);
+    const double pass = steps.PassSeconds(choice.local);
+    const double seconds = choice.accumulations * pass + Overlapped(pass, sync, steps.overlap);
     choice.goodput = Gain(scale) * limits.first / seconds;
     if (choice.goodput > best.goodput) best = choice;
   }
   return best;
+}
+
+double JobSpeed::GoodputOn(int nodes, int gpus) const {
+  const auto [found, added] = known_.try_emplace({nodes, gpus}, 0);
+  if (added) found->second = model_.Best(nodes, gpus).goodput;
+  return found->second;
 }
 
 }  // namespace muster::engine

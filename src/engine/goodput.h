@@ -8,6 +8,8 @@
 // Pollux, OSDI'21, which was measured on real clusters.)
 #pragma once
 
+#include <map>
+#include <utility>
 #include <vector>
 
 namespace muster::engine {
@@ -30,6 +32,8 @@ struct StepModel {
   double PassSeconds(int local) const { return compute_a + compute_b * local; }
   // The last pass of a step, with what it synchronises.
   double StepSeconds(int nodes, int gpus, int local) const;
+  double SyncSeconds(int nodes, int gpus) const;
+  friend bool operator==(const StepModel&, const StepModel&) = default;
 };
 
 StepModel FitSteps(const std::vector<StepSample>& samples);
@@ -40,6 +44,7 @@ struct BatchLimits {
   int most = 1;
   int min_local = 1;
   int max_local = 1;
+  friend bool operator==(const BatchLimits&, const BatchLimits&) = default;
 };
 
 // Each GPU makes `accumulations` + 1 passes of `local` samples before a step.
@@ -57,12 +62,21 @@ struct GoodputModel {
   // Of a step with a batch so many times the first, against one of the first.
   double Gain(double scale) const;
   BatchChoice Best(int nodes, int gpus) const;
+  friend bool operator==(const GoodputModel&, const GoodputModel&) = default;
 };
 
 // What is known of a job's speed.
-struct JobSpeed {
-  GoodputModel model;
-  int most_gpus = 0;  // that it has run on
+class JobSpeed {
+ public:
+  JobSpeed(const GoodputModel& model, int most_gpus) : model_(model), most_gpus_(most_gpus) {}
+  const GoodputModel& model() const { return model_; }
+  int most_gpus() const { return most_gpus_; }  // that it has run on
+  double GoodputOn(int nodes, int gpus) const;
+
+ private:
+  GoodputModel model_;
+  int most_gpus_;
+  mutable std::map<std::pair<int, int>, double> known_;  // answers given so far
 };
 
 }  // namespace muster::engine

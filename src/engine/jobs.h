@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -105,7 +106,7 @@ struct JobState {
   std::uint32_t broken_position = kNone;           // in the list of jobs below their minimum
   model::Gate gate = model::Gate::kNotConsidered;  // at which the last cycle stopped it
   ClassId fresh_class = kNone;                     // of the job with nothing running
-  std::optional<JobSpeed> speed;                   // where it was reported
+  std::unique_ptr<JobSpeed> speed;                 // where it was reported
   std::uint32_t target = kNone;                    // workers it is to have; kNone: all it can get
   std::int64_t served_gpu_ms = 0;                  // as far as sizes were shared out
 

@@ -37,7 +37,7 @@ void Resizing::Run(std::int64_t now_ms) {
   for (QueueId queue = 1; queue < cluster_.queues().size(); ++queue) {
     bool reported = false;
     for (const JobId id : cluster_.RunningIn(queue)) {
-      reported |= cluster_.job(id).speed.has_value();
+      reported |= cluster_.job(id).speed != nullptr;
       cluster_.AddServed(id, passed_ms * cluster_.job(id).active);
     }
     if (!reported) continue;
@@ -85,14 +85,14 @@ ElasticJob Resizing::Weigh(const JobState& job) const {
   const bool silent =
       !job.speed && job.active > 0 && now_ms_ - job.workers[0].started_ms > kSilentMs;
   if (!silent) {
-    const int known = job.speed ? job.speed->most_gpus : 0;
+    const int known = job.speed ? job.speed->most_gpus() : 0;
     most = std::min(most, std::max(least, known * static_cast<int>(policy.grow_factor)));
   }
   ElasticJob out;
   out.gpus = static_cast<int>(job.active);
   const auto value = [&](int gpus) {
     if (!job.speed) return std::log(gpus);
-    return std::log(job.speed->model.Best((gpus + node - 1) / node, gpus).goodput);
+    return std::log(job.speed->GoodputOn((gpus + node - 1) / node, gpus));
   };
   for (int gpus = 1; gpus <= most; gpus = gpus < node ? 2 * gpus : gpus + node) {
     if (gpus >= least) out.sizes.push_back({gpus, value(gpus)});
@@ -169,7 +169,7 @@ void Resizing::Divide(QueueId queue, TypeId type) {
       ++room[candidate.seated.seats.back()];
     }
     std::ranges::sort(candidate.seated.seats);
-    candidate.seated.movable = job.speed.has_value();
+    candidate.seated.movable = job.speed != nullptr;
   }
   int there = 0;
   for (const int gpus : room) there += gpus;

@@ -50,7 +50,7 @@ class ResizingTest : public testing::Test {
     model.grad_var = 1e6;  // every sample is worth it
     model.limits = {32, 32 * 64, 32, 32};
     const auto most = static_cast<int>(cluster_->job(job).workers.size());
-    cluster_->ReportSpeed(job, {model, most});
+    cluster_->ReportSpeed(job, JobSpeed(model, most));
   }
 
   // Cycles until nothing happens any more; who is told to leave is gone at once.

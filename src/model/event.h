@@ -174,6 +174,24 @@ struct CheckpointTaken {
   std::int64_t at_ms = 0;
   std::int64_t step = -1;
 };
+// What a training job tells of its speed: one step that it took, and what it allows itself.
+struct Speed {
+  std::int32_t nodes = 1;
+  std::int32_t gpus = 1;
+  std::int32_t samples = 1;      // of a GPU in one pass
+  std::int64_t compute_us = 0;   // of the step, without synchronising
+  std::int64_t step_us = 0;      // all of it
+  std::int64_t noise_milli = 0;  // of the gradient: its variance against its square, thousandths
+  std::int32_t first_batch = 1;  // the batch that it was written for; noise is meant at that
+  std::int32_t most_batch = 1;
+  std::int32_t least_samples = 1;  // that a GPU may take in one pass
+  std::int32_t most_samples = 1;
+  friend bool operator==(const Speed&, const Speed&) = default;
+};
+struct SpeedReported {
+  JobNumber job = 0;
+  Speed speed;
+};
 struct NumbersSkipped {
   JobNumber next = 0;  // the end of the journal was lost, and with it the jobs below this number
 };
@@ -224,7 +242,7 @@ using EventBody =
                  JobHeld, JobChanged, JobStopping, JobResumed, JobRequeued, JobEnded, CycleRan,
                  WorkerPlaced, WorkerLeaving, WorkerStarted, WorkerEnded, CheckpointTaken, UseNoted,
                  NumbersSkipped, UserSet, UserRemoved, TokenMade, TokenRevoked, JobIdle,
-                 RequestAnswered>;
+                 RequestAnswered, SpeedReported>;
 
 struct Event {
   std::int64_t at_ms = 0;

@@ -56,7 +56,7 @@ struct Launch {
 };
 
 struct PoolEvent {
-  enum class Kind : std::uint8_t { kStarted, kEnded, kCheckpoint, kNodeUp, kNodeDown };
+  enum class Kind : std::uint8_t { kStarted, kEnded, kCheckpoint, kNodeUp, kNodeDown, kSpeed };
   Kind kind = Kind::kStarted;
   LaunchKey key;
   std::int64_t at_ms = 0;
@@ -65,6 +65,7 @@ struct PoolEvent {
   std::string node;
   std::int64_t step = -1;
   model::ExitFacts exit;
+  model::Speed speed;
 };
 
 // What became of a launch that the journal knows, found after a restart.

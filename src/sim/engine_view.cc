@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/units.h"
 
 namespace muster::sim {
 
@@ -11,6 +12,31 @@ using model::StopWhy;
 using state::JobRecord;
 using state::State;
 using state::WorkerPhase;
+
+namespace {
+
+constexpr double kMicro = 1e-6;
+
+// The model that fits what the job has told.
+engine::JobSpeed SpeedOf(const state::SpeedRecord& record) {
+  std::vector<engine::StepSample> samples;
+  int most_gpus = 0;
+  for (const auto& told : record.told) {
+    samples.push_back({told.nodes, told.gpus, told.samples,
+                       static_cast<double>(told.compute_us) * kMicro,
+                       static_cast<double>(told.step_us) * kMicro});
+    most_gpus = std::max(most_gpus, told.gpus);
+  }
+  const auto& now = record.latest;
+  const engine::GoodputModel model{
+      engine::FitSteps(samples),
+      1,
+      static_cast<double>(now.noise_milli) / kMilli,
+      {now.first_batch, now.most_batch, now.least_samples, now.most_samples}};
+  return {model, most_gpus};
+}
+
+}  // namespace
 
 Bar BarOf(const JobRecord& job, std::int64_t now_ms) {
   if (job.stopping != StopWhy::kNone) return Bar::kStopping;
@@ -81,6 +107,11 @@ Result<engine::JobId> EngineView::Add(const JobRecord& job) {
   }
   if (job.checkpoint_ms >= 0) cluster_->ReportCheckpoint(*id, job.checkpoint_ms);
   for (std::uint32_t w = 0; w < job.workers.size(); ++w) Place(*id, w, job.workers[w]);
+  if (job.speed) {
+    cluster_->ReportSpeed(*id, SpeedOf(*job.speed));
+    // It keeps the size it was given until sizes are given out again.
+    if (cluster_->job(*id).active > 0) cluster_->SetTarget(*id, cluster_->job(*id).active);
+  }
   return id;
 }
 
@@ -295,6 +326,11 @@ struct EngineView::Applier {
   void operator()(const model::CheckpointTaken& e) const {
     const auto known = view.ids_.find(e.job);
     if (known != view.ids_.end()) view.cluster_->ReportCheckpoint(known->second, e.at_ms);
+  }
+  void operator()(const model::SpeedReported& e) const {
+    const auto known = view.ids_.find(e.job);
+    if (known == view.ids_.end()) return;
+    view.cluster_->ReportSpeed(known->second, SpeedOf(*state.Find(e.job)->speed));
   }
   void operator()(const model::JobIdle&) const {}
   void operator()(const model::UseNoted& e) const { view.SetPastUse(e.gpu_ms); }

@@ -31,6 +31,9 @@ class EngineViewTest : public testing::Test {
     if (!mark.empty()) node.labels[mark] = "true";
     Happen(model::NodeJoined{node});
   }
+  static const engine::JobState& JobIn(const EngineView& view, model::JobNumber job) {
+    return view.cluster().job(view.cluster().FindJob(std::to_string(job)));
+  }
   void Build() { ASSERT_TRUE(view_.Build(state_, 0)); }
 
   static model::Job Wanted(const std::string& queue, int least, int most, int gpus) {
@@ -100,6 +103,42 @@ TEST_F(EngineViewTest, ACordonedNodeIsNoReasonToRefuse) {
   Happen(model::NodeMarked{"n0", true, false, "admin"});
   Build();
   EXPECT_EQ(Refusal("open", 1, 1, 4), "");
+}
+
+// Two jobs on eight GPUs, of which one says that it is no faster on several.
+TEST_F(EngineViewTest, WhatJobsTellOfTheirSpeedDecidesTheirSizes) {
+  AddNode("n0");
+  AddNode("n1");
+  for (const model::JobNumber id : {1U, 2U}) {
+    const auto spec = std::make_shared<const model::Job>(Wanted("open", 1, 8, 1));
+    Happen(model::JobSubmitted{id, spec, "ada", 0, 0, {}, ""});
+  }
+  Build();
+  EXPECT_EQ(view_.Cycle(state_, 0)->actions.size(), 8U);
+  const auto tell = [&](model::JobNumber job, std::int64_t step_us) {
+    model::Speed speed{1, 4, 32, 100'000, step_us, 1'000'000, 32, 256, 32, 32};
+    const model::Event event{1, model::SpeedReported{job, speed}};
+    state_.Fold(event);
+    view_.Apply(event, state_);
+  };
+  tell(1, 110'000);
+  tell(2, 9'000'000);
+  const auto plan = view_.Cycle(state_, 60'000);
+  ASSERT_FALSE(plan->empty());
+  for (const auto& action : plan->actions) {
+    EXPECT_EQ(action.rule, model::Rule::kResize);
+    EXPECT_EQ(action.kind, model::ActionKind::kShrink);
+  }
+  // Built anew from the state, it knows the same.
+  EngineView again{{}};
+  ASSERT_TRUE(again.Build(state_, 60'000));
+  for (const model::JobNumber job : {1U, 2U}) {
+    const auto& old_job = JobIn(view_, job);
+    const auto& new_job = JobIn(again, job);
+    ASSERT_TRUE(old_job.speed && new_job.speed);
+    EXPECT_EQ(old_job.speed->model(), new_job.speed->model());
+    EXPECT_EQ(old_job.speed->most_gpus(), 4);
+  }
 }
 
 TEST_F(EngineViewTest, APoolIsMarkedWhereNoNodeIsReal) {

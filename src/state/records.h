@@ -82,6 +82,13 @@ struct Ending {
   model::ExitFacts exit;
 };
 
+// What a job has told of its speed: for each place and pass what it told last.
+struct SpeedRecord {
+  std::vector<model::Speed> told;  // in the order in which each was first told
+  model::Speed latest;             // of all: its noise and its limits are those of now
+};
+inline constexpr std::size_t kSpeedsKept = 64;  // the oldest of them goes
+
 struct JobRecord {
   JobNumber id = 0;
   std::shared_ptr<const model::Job> spec;
@@ -113,7 +120,8 @@ struct JobRecord {
   std::vector<Preemption> preemptions;  // the latest kPreemptionsKept
   std::uint32_t preempted = 0;
   std::optional<Ending> ending;
-  std::int64_t idle_until_ms = 0;  // released then unless it is used; 0: not idle
+  std::int64_t idle_until_ms = 0;            // released then unless it is used; 0: not idle
+  std::shared_ptr<const SpeedRecord> speed;  // where it told
 
   std::string name() const;  // "sweep[3]" for a task
   std::size_t Count(WorkerPhase phase) const;

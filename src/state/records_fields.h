@@ -28,6 +28,10 @@ void Fields(V& v, Ending& e) {
   v("end", e.end)("why", e.why)("at_ms", e.at_ms)("worker", e.worker)("exit", e.exit);
 }
 template <typename V>
+void Fields(V& v, SpeedRecord& s) {
+  v("told", s.told)("latest", s.latest);
+}
+template <typename V>
 void Fields(V& v, JobRecord& j) {
   v("id", j.id)("spec", j.spec)("user", j.user)("uid", j.uid)("gid", j.gid)(
       "submitted_ms", j.submitted_ms)("array", j.array)("array_index", j.array_index)(
@@ -38,7 +42,7 @@ void Fields(V& v, JobRecord& j) {
       "checkpoint_step", j.checkpoint_step)("generation", j.generation)("workers", j.workers)(
       "preemptions", j.preemptions)("preempted", j.preempted)("ending", j.ending)(
       "paused", j.paused)("forming", j.forming)("next_spec", j.next_spec)("revision", j.revision)(
-      "idle_until_ms", j.idle_until_ms);
+      "idle_until_ms", j.idle_until_ms)("speed", j.speed);
 }
 template <typename V>
 void Fields(V& v, ArrayRecord& a) {

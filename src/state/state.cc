@@ -257,6 +257,23 @@ struct State::Folder {
     job.checkpoint_ms = e.at_ms;
     job.checkpoint_step = e.step;
   }
+  void operator()(const model::SpeedReported& e) const {
+    JobRecord& job = Job(e.job);
+    auto next =
+        job.speed ? std::make_shared<SpeedRecord>(*job.speed) : std::make_shared<SpeedRecord>();
+    const auto same = std::ranges::find_if(next->told, [&](const model::Speed& told) {
+      return told.nodes == e.speed.nodes && told.gpus == e.speed.gpus &&
+             told.samples == e.speed.samples;
+    });
+    if (same != next->told.end()) {
+      *same = e.speed;
+    } else {
+      if (next->told.size() == kSpeedsKept) next->told.erase(next->told.begin());
+      next->told.push_back(e.speed);
+    }
+    next->latest = e.speed;
+    job.speed = std::move(next);
+  }
   void operator()(const model::JobIdle& e) const { Job(e.job).idle_until_ms = e.released_at_ms; }
   void operator()(const model::UseNoted& e) const {
     s.past_use_ = e.gpu_ms;

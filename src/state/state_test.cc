@@ -124,6 +124,26 @@ TEST_F(StateTest, AnArrayIsOneEventAndCountsItsTasks) {
   EXPECT_TRUE(state_.FindArray(array)->Ended());
 }
 
+TEST_F(StateTest, OfItsSpeedAJobToldTheLatestIsKnownAndNotWithoutEnd) {
+  const auto job = Submit(kTwo);
+  EXPECT_EQ(state_.Find(job)->speed, nullptr);
+  model::Speed speed;
+  for (int gpus = 1; gpus <= 2 * static_cast<int>(kSpeedsKept); ++gpus) {
+    speed.gpus = gpus;
+    speed.step_us = 100;
+    Fold(model::SpeedReported{job, speed});
+    speed.step_us = 200;
+    Fold(model::SpeedReported{job, speed});
+  }
+  const auto known = state_.Find(job)->speed;
+  EXPECT_EQ(known->told.size(), kSpeedsKept);
+  EXPECT_EQ(known->latest, speed);
+  for (const auto& told : known->told) EXPECT_EQ(told.step_us, 200);
+  auto again = State::Decode(state_.Encode());
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->Find(job)->speed->told, known->told);
+}
+
 TEST_F(StateTest, WhoFollowsIsReleasedByTheEnd) {
   const auto first = Submit(kTwo);
   const auto second = Submit(kTwo, {{first, model::AfterCondition::kOk}});

@@ -77,7 +77,10 @@ void MusterPolicy::Know(const Scene& scene) {
       MUSTER_CHECK(id.has_value(), "names of a workload differ");
       found->second = *id;
     }
-    if (job->model()) cluster_->ReportSpeed(found->second, {*job->model(), job->most_gpus_seen()});
+    const auto* known = cluster_->job(found->second).speed.get();
+    const bool news = job->model() && (known == nullptr || known->model() != *job->model() ||
+                                       known->most_gpus() != job->most_gpus_seen());
+    if (news) cluster_->ReportSpeed(found->second, {*job->model(), job->most_gpus_seen()});
   }
 }
 

@@ -1,7 +1,9 @@
 #include "sim/pollux/pollux.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 #include <string_view>
 #include <unordered_map>
@@ -15,10 +17,29 @@ namespace {
 
 constexpr std::size_t kPopulation = 100;
 constexpr int kGenerations = 99;  // after the first, which is only judged
-constexpr int kRefills = 100;     // tries to fill a generation with states that are new
 constexpr double kFloor = 1e-3;   // of a speed-up, so that none is infinitely bad
 constexpr int kMostGpus = 64;
 constexpr double kCross = 0.9, kReset = 0.1, kThin = 0.1;  // chances of a change
+
+// Calls `visit` with each node of the row on which the job has GPUs. Most of a row is empty, so it
+// is looked at in words; rows are as long as whole words.
+constexpr std::size_t kWord = sizeof(std::uint64_t);
+template <typename Visit>
+void EachUsed(const std::uint8_t* row, std::size_t length, Visit visit) {
+  for (std::size_t first = 0; first < length; first += kWord) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, row + first, kWord);
+    while (word != 0) {
+      const auto byte = static_cast<std::size_t>(std::countr_zero(word)) / kWord;
+      visit(first + byte);
+      word &= ~(std::uint64_t{0xFF} << (byte * kWord));
+    }
+  }
+}
+
+std::size_t RowLength(const Scene& scene) {
+  return (static_cast<std::size_t>(scene.nodes) + kWord - 1) / kWord * kWord;
+}
 
 }  // namespace
 
@@ -29,6 +50,7 @@ class Pollux::Problem {
 
   std::size_t jobs() const { return jobs_.size(); }
   std::size_t nodes() const { return nodes_; }
+  std::size_t row() const { return row_; }  // length of a row
   int gpus_per_node() const { return gpus_per_node_; }
   int most_gpus(std::size_t job) const { return most_gpus_[job]; }
   const State& current() const { return current_; }
@@ -39,6 +61,7 @@ class Pollux::Problem {
 
   const std::vector<const TrainJob*>& jobs_;
   std::size_t nodes_;
+  std::size_t row_;
   int gpus_per_node_;
   int fair_;
   State current_;
@@ -51,15 +74,16 @@ class Pollux::Problem {
 Pollux::Problem::Problem(const Scene& scene, const std::vector<const TrainJob*>& jobs)
     : jobs_(jobs),
       nodes_(static_cast<std::size_t>(scene.nodes)),
+      row_(RowLength(scene)),
       gpus_per_node_(scene.gpus_per_node),
-      current_(jobs.size() * nodes_),
+      current_(jobs.size() * row_),
       known_(jobs.size()) {
   const int total = scene.nodes * scene.gpus_per_node;
   fair_ =
       static_cast<int>(std::ceil(static_cast<double>(total) / static_cast<double>(jobs.size())));
   for (std::size_t j = 0; j < jobs.size(); ++j) {
     const auto& job = *jobs[j];
-    for (const int node : job.nodes()) ++current_[j * nodes_ + static_cast<std::size_t>(node)];
+    for (const int node : job.nodes()) ++current_[j * row_ + static_cast<std::size_t>(node)];
     const auto age = static_cast<double>(scene.now_s - job.request().submit_s);
     const double delay = TrainJob::kRestartSeconds;
     stay_.push_back(std::max(age - std::max(job.restarts(), 0) * delay, 0.0) / (age + delay));
@@ -87,21 +111,21 @@ TwoScores Pollux::Problem::Judge(const State& state) {
   double inverse_sum = 0, speed_up_sum = 0;
   std::vector<std::uint8_t> used(nodes_);
   for (std::size_t j = 0; j < jobs_.size(); ++j) {
-    const auto* row = &state[j * nodes_];
+    const auto* row = &state[j * row_];
     int nodes = 0, gpus = 0;
-    for (std::size_t n = 0; n < nodes_; ++n) {
-      nodes += row[n] > 0 ? 1 : 0;
+    EachUsed(row, row_, [&](std::size_t n) {
+      ++nodes;
       gpus += row[n];
-      used[n] |= row[n];
-    }
+      used[n] = 1;
+    });
     double value = SpeedUp(j, nodes, gpus);
     speed_up_sum += value;
     value /= gpus_per_node_;
-    if (!std::equal(row, row + nodes_, &current_[j * nodes_])) value *= stay_[j];
+    if (std::memcmp(row, &current_[j * row_], row_) != 0) value *= stay_[j];
     inverse_sum += 1 / (value + kFloor);
   }
-  const auto active = nodes_ - static_cast<std::size_t>(std::ranges::count(used, 0));
-  const auto gpus = static_cast<double>(active) * gpus_per_node_;
+  const auto active = static_cast<double>(std::ranges::count(used, 1));
+  const double gpus = active * gpus_per_node_;
   return {static_cast<double>(jobs_.size()) / inverse_sum, gpus > 0 ? speed_up_sum / gpus : 0};
 }
 
@@ -135,6 +159,11 @@ class Pollux::Search {
   Problem& problem_;
   Random& random_;
   std::vector<Candidate> pool_;
+  // Kept from state to state, so that they are made once.
+  std::vector<int> room_;
+  std::vector<char> shared_;  // by a job of several nodes
+  std::vector<std::vector<std::size_t>> residents_;
+  std::vector<std::size_t> grown_;
 };
 
 template <typename Hit>
@@ -151,43 +180,38 @@ void Pollux::Search::Each(std::size_t count, double chance, Hit hit) {
 }
 
 void Pollux::Search::Mutate(State& state) {
-  const auto nodes = problem_.nodes();
-  Each(problem_.jobs(), kReset, [&](std::size_t j) {
-    std::copy_n(&problem_.current()[j * nodes], nodes, &state[j * nodes]);
-  });
+  const auto row = problem_.row();
+  Each(problem_.jobs(), kReset,
+       [&](std::size_t j) { std::copy_n(&problem_.current()[j * row], row, &state[j * row]); });
   Each(problem_.jobs(), kThin, [&](std::size_t j) {
-    Each(nodes, kThin, [&](std::size_t n) { state[j * nodes + n] = 0; });
+    Each(problem_.nodes(), kThin, [&](std::size_t n) { state[j * row + n] = 0; });
   });
   Grow(state);
 }
 
 // On each node with room about one of all jobs, and about one of those that are there, takes more.
 void Pollux::Search::Grow(State& state) {
-  const auto nodes = problem_.nodes(), jobs = problem_.jobs();
-  std::vector<int> room(nodes, problem_.gpus_per_node());
-  std::vector<int> there(nodes);
+  const auto row = problem_.row(), jobs = problem_.jobs();
+  room_.assign(problem_.nodes(), problem_.gpus_per_node());
+  residents_.resize(problem_.nodes());
+  for (auto& there : residents_) there.clear();
   for (std::size_t j = 0; j < jobs; ++j) {
-    for (std::size_t n = 0; n < nodes; ++n) {
-      room[n] -= state[j * nodes + n];
-      there[n] += state[j * nodes + n] > 0 ? 1 : 0;
-    }
+    EachUsed(&state[j * row], row, [&](std::size_t n) {
+      room_[n] -= state[j * row + n];
+      residents_[n].push_back(j);
+    });
   }
-  std::vector<std::size_t> residents, grown;
-  for (std::size_t n = 0; n < nodes; ++n) {
-    if (room[n] <= 0) continue;
-    grown.clear();
-    residents.clear();
-    for (std::size_t j = 0; j < jobs && residents.size() < static_cast<std::size_t>(there[n]);
-         ++j) {
-      if (state[j * nodes + n] > 0) residents.push_back(j);
-    }
-    Each(jobs, 1 / static_cast<double>(jobs), [&](std::size_t j) { grown.push_back(j); });
-    Each(residents.size(), 1 / static_cast<double>(std::max<std::size_t>(residents.size(), 1)),
-         [&](std::size_t r) { grown.push_back(residents[r]); });
-    std::ranges::sort(grown);
-    grown.erase(std::unique(grown.begin(), grown.end()), grown.end());
-    for (const auto j : grown) {
-      auto& gpus = state[j * nodes + n];
+  for (std::size_t n = 0; n < problem_.nodes(); ++n) {
+    if (room_[n] <= 0) continue;
+    const auto& there = residents_[n];
+    grown_.clear();
+    Each(jobs, 1 / static_cast<double>(jobs), [&](std::size_t j) { grown_.push_back(j); });
+    Each(there.size(), 1 / static_cast<double>(std::max<std::size_t>(there.size(), 1)),
+         [&](std::size_t r) { grown_.push_back(there[r]); });
+    std::ranges::sort(grown_);
+    grown_.erase(std::unique(grown_.begin(), grown_.end()), grown_.end());
+    for (const auto j : grown_) {
+      auto& gpus = state[j * row + n];
       gpus = static_cast<std::uint8_t>(random_.Between(gpus, problem_.gpus_per_node()));
     }
   }
@@ -195,14 +219,12 @@ void Pollux::Search::Grow(State& state) {
 
 // A job keeps what it may have of its nodes in a random order.
 void Pollux::Search::Limit(std::size_t job, State& state) {
-  const auto nodes = problem_.nodes();
-  auto* row = &state[job * nodes];
-  int left = problem_.most_gpus(job);
-  if (std::accumulate(row, row + nodes, 0) <= left) return;
+  auto* row = &state[job * problem_.row()];
+  int left = problem_.most_gpus(job), has = 0;
+  EachUsed(row, problem_.row(), [&](std::size_t n) { has += row[n]; });
+  if (has <= left) return;
   std::vector<std::size_t> order;
-  for (std::size_t n = 0; n < nodes; ++n) {
-    if (row[n] > 0) order.push_back(n);
-  }
+  EachUsed(row, problem_.row(), [&](std::size_t n) { order.push_back(n); });
   for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random_.Index(i)]);
   for (const auto n : order) {
     row[n] = static_cast<std::uint8_t>(std::min<int>(row[n], left));
@@ -212,23 +234,25 @@ void Pollux::Search::Limit(std::size_t job, State& state) {
 
 // Where two jobs cannot both be, the one that has had less service stays.
 void Pollux::Search::Repair(State& state) {
-  const auto nodes = problem_.nodes(), jobs = problem_.jobs();
-  std::vector<char> shared(nodes);  // by a job of several nodes
+  const auto length = problem_.row(), jobs = problem_.jobs();
+  shared_.assign(problem_.nodes(), 0);
   for (std::size_t j = 0; j < jobs; ++j) {
-    auto* row = &state[j * nodes];
-    if (nodes - static_cast<std::size_t>(std::count(row, row + nodes, 0)) < 2) continue;
-    for (std::size_t n = 0; n < nodes; ++n) {
-      if (row[n] > 0 && std::exchange(shared[n], 1) != 0) row[n] = 0;
-    }
+    auto* row = &state[j * length];
+    int nodes = 0;
+    EachUsed(row, length, [&](std::size_t) { ++nodes; });
+    if (nodes < 2) continue;
+    EachUsed(row, length, [&](std::size_t n) {
+      if (std::exchange(shared_[n], 1) != 0) row[n] = 0;
+    });
   }
-  std::vector<int> room(nodes, problem_.gpus_per_node());
+  room_.assign(problem_.nodes(), problem_.gpus_per_node());
   for (std::size_t j = 0; j < jobs; ++j) {
     Limit(j, state);
-    for (std::size_t n = 0; n < nodes; ++n) {
-      auto& gpus = state[j * nodes + n];
-      gpus = static_cast<std::uint8_t>(std::min<int>(gpus, room[n]));
-      room[n] -= gpus;
-    }
+    auto* row = &state[j * length];
+    EachUsed(row, length, [&](std::size_t n) {
+      row[n] = static_cast<std::uint8_t>(std::min<int>(row[n], room_[n]));
+      room_[n] -= row[n];
+    });
   }
 }
 
@@ -257,24 +281,28 @@ const Pollux::Search::Candidate& Pollux::Search::Pick() {
   return a.standing.distance >= b.standing.distance ? a : b;
 }
 
+// Two parents, two children; states that are there already are none.
 void Pollux::Search::Breed() {
-  const auto text = [](const State& state) { return std::string(state.begin(), state.end()); };
-  std::unordered_set<std::string> seen;
-  for (const auto& candidate : pool_) seen.insert(text(candidate.state));
+  const auto bytes = [](const State& state) {
+    return std::string_view(reinterpret_cast<const char*>(state.data()), state.size());
+  };
+  std::unordered_set<std::string_view> seen;
+  for (const auto& candidate : pool_) seen.insert(bytes(candidate.state));
   std::vector<State> children;
-  for (int refill = 0; refill < kRefills && children.size() < kPopulation; ++refill) {
-    for (auto missing = kPopulation - children.size(); missing > 0;
-         missing -= std::min<std::size_t>(missing, 2)) {
+  auto before = kPopulation;
+  while (children.size() < kPopulation &&
+         std::exchange(before, children.size()) != children.size()) {
+    for (auto pairs = (kPopulation - children.size() + 1) / 2; pairs > 0; --pairs) {
       State a = Pick().state, b = Pick().state;
       if (Uniform() < kCross) {
-        const auto cut = random_.Index(problem_.jobs()) * problem_.nodes();
+        const auto cut = random_.Index(problem_.jobs()) * problem_.row();
         std::swap_ranges(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(cut), b.begin());
       }
       for (auto* child : {&a, &b}) {
         Mutate(*child);
         Repair(*child);
-        if (children.size() < kPopulation && seen.insert(text(*child)).second)
-          children.push_back(std::move(*child));
+        if (children.size() == kPopulation || !seen.insert(bytes(*child)).second) continue;
+        children.push_back(std::move(*child));  // its bytes stay where they are
       }
     }
   }
@@ -303,16 +331,16 @@ std::vector<Pollux::State> Pollux::Search::Run(std::vector<State> from) {
 // The states that the last interval ended with, for the jobs that are there now.
 std::vector<Pollux::State> Pollux::LastFront(const Scene& scene,
                                              const std::vector<const TrainJob*>& jobs) const {
-  const auto nodes = static_cast<std::size_t>(scene.nodes);
+  const auto row = RowLength(scene);
   std::unordered_map<const TrainJob*, std::size_t> row_of;
   for (std::size_t j = 0; j < front_of_.size(); ++j) row_of[front_of_[j]] = j;
   std::vector<State> states;
   for (const auto& old : front_) {
-    State state(jobs.size() * nodes);
+    State state(jobs.size() * row);
     for (std::size_t j = 0; j < jobs.size(); ++j) {
       const auto found = row_of.find(jobs[j]);
       if (found == row_of.end()) continue;
-      std::copy_n(&old[found->second * nodes], nodes, &state[j * nodes]);
+      std::copy_n(&old[found->second * row], row, &state[j * row]);
     }
     states.push_back(std::move(state));
   }
@@ -332,13 +360,12 @@ Allocation Pollux::Decide(const Scene& scene) {
 
   std::unordered_map<const TrainJob*, std::size_t> place;
   for (std::size_t i = 0; i < scene.jobs.size(); ++i) place[scene.jobs[i]] = i;
-  const auto nodes = static_cast<std::size_t>(scene.nodes);
   Allocation allocation(jobs.size());
   for (std::size_t j = 0; j < jobs.size(); ++j) {
-    auto& row = allocation[place.at(jobs[j])];
-    for (std::size_t n = 0; n < nodes; ++n) {
-      row.insert(row.end(), front_.front()[j * nodes + n], static_cast<int>(n));
-    }
+    auto& nodes = allocation[place.at(jobs[j])];
+    const auto* row = &front_.front()[j * problem.row()];
+    EachUsed(row, problem.row(),
+             [&](std::size_t n) { nodes.insert(nodes.end(), row[n], static_cast<int>(n)); });
   }
   return allocation;
 }

@@ -45,7 +45,11 @@ void TrainJob::ChooseBatch() {
   } else if (!model_) {
     split_ = SplitBatch(app, std::max(app.first_batch(), app.min_local() * gpus()), gpus(), false);
   } else {
-    split_ = model_->Best(static_cast<int>(placement_.size()), gpus());
+    if (!best_ || best_->place != placement_ || best_->model != *model_) {
+      const auto nodes = static_cast<int>(placement_.size());
+      best_ = {placement_, *model_, model_->Best(nodes, gpus())};
+    }
+    split_ = best_->choice;
     split_.local = std::min(split_.local, app.max_batch() / (gpus() * (split_.accumulations + 1)));
   }
 }

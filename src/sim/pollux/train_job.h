@@ -67,6 +67,12 @@ class TrainJob {
   std::vector<engine::StepSample> samples_;
   std::optional<engine::GoodputModel> model_;
   int most_gpus_seen_ = 0;
+  struct Chosen {
+    std::vector<int> place;
+    engine::GoodputModel model;
+    engine::BatchChoice choice;
+  };
+  std::optional<Chosen> best_;  // the last batch that was sought
 };
 
 // The split of a fixed batch over so many GPUs. `accumulate_alone`: a single GPU takes two halves,
