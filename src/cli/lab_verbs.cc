@@ -45,13 +45,14 @@ void AddSim(Verbs& verbs, CLI::App* sim) {
               "pollux: a folder with profiles and interpolation");
     AddOption(command, "--workload", w->workload,
               "jobs: a trace; pollux: default workload.csv in that folder");
+    AddOption(command, "--node-count", w->node_count,
+              "jobs: so many nodes, default: for 95 % of the demand; pollux: default 16")
+        .Between(1, 100'000);
+    AddOption(command, "--gpus-per-node", w->gpus_per_node,
+              "GPUs of a node; jobs: default 8; pollux: default 4")
+        .Between(1, 64);
     AddOption(command, "--nodes", w->nodes, "openb: a file of nodes");
     AddOption(command, "--pods", w->pods, "openb: a file of pods");
-    AddOption(command, "--node-count", w->node_count,
-              "jobs: so many nodes; default: what is asked for 95 % of the time")
-        .Between(1, 100'000);
-    AddOption(command, "--gpus-per-node", w->gpus_per_node, "jobs: GPUs of a node; default 8")
-        .Between(1, 64);
     verbs.Formats(command, "table,wide,json,jsonl,yaml");
   }
 }

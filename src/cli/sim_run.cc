@@ -22,13 +22,13 @@ using Json = nlohmann::ordered_json;
 // Fills in what was left out. A flag that the set needs and nobody gave, or one that it has no use
 // for, is a mistake.
 Result<void> Complete(SimWords& words) {
-  const bool named = !words.profiles.empty() || !words.nodes.empty() || !words.workload.empty();
-  if (words.set.empty() && !named) {
+  const bool places = !words.nodes.empty() || !words.pods.empty();
+  if (words.set.empty() && words.profiles.empty() && words.workload.empty() && !places) {
     return Fail(ErrorCode::kUsage, "there is nothing to play",
                 "--workload for the jobs set, --profiles for pollux, --nodes and --pods for openb");
   }
   if (words.set.empty()) {
-    words.set = !words.profiles.empty() ? "pollux" : !words.nodes.empty() ? "openb" : "jobs";
+    words.set = !words.profiles.empty() ? "pollux" : places ? "openb" : "jobs";
   }
   const bool pollux = words.set == "pollux", openb = words.set == "openb",
              jobs = words.set == "jobs";
@@ -47,8 +47,8 @@ Result<void> Complete(SimWords& words) {
        {needs(!words.profiles.empty(), "--profiles", pollux),
         needs(!words.workload.empty(), "--workload", pollux || jobs),
         needs(!words.nodes.empty(), "--nodes", openb), needs(!words.pods.empty(), "--pods", openb),
-        jobs ? Result<void>{} : needs(words.node_count > 0, "--node-count", false),
-        jobs ? Result<void>{} : needs(words.gpus_per_node > 0, "--gpus-per-node", false)}) {
+        openb ? needs(words.node_count > 0, "--node-count", false) : Result<void>{},
+        openb ? needs(words.gpus_per_node > 0, "--gpus-per-node", false) : Result<void>{}}) {
     if (!checked) return checked;
   }
   return {};
@@ -124,6 +124,8 @@ Result<Shown> PlayPollux(const SimWords& words, const Turn& turn, SystemClock& c
   options.workload = words.workload;
   options.policy = turn.policy;
   options.seed = static_cast<std::uint64_t>(turn.seed);
+  if (words.node_count > 0) options.nodes = static_cast<int>(words.node_count);
+  if (words.gpus_per_node > 0) options.gpus_per_node = static_cast<int>(words.gpus_per_node);
   options.progress = Teller(turn, progress);
   const auto run = sim::RunArena(options, clock);
   progress.Erase();

@@ -19,8 +19,8 @@ struct SimWords {
   std::int64_t seed = 0;
   std::int64_t seeds = 1;  // of compare: from `seed` on
   std::string profiles, workload;
+  std::int64_t node_count = 0, gpus_per_node = 0;  // of jobs and pollux; 0: as the set says
   std::string nodes, pods;
-  std::int64_t node_count = 0, gpus_per_node = 0;  // of jobs; 0: as the set says
 };
 
 struct GenerateWords {

@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "sim/jobs/fifo.h"
+#include "sim/jobs/gavel.h"
 #include "sim/jobs/las.h"
 #include "sim/jobs/muster_jobs.h"
 #include "sim/jobs/srtf.h"
@@ -84,6 +85,38 @@ TEST(Las, WhoIsStoppedWaitsBeforeWhoWaited) {
   EXPECT_EQ(told,
             "0?a 0+a 1?b 3250-a 3250+b 6500-b 6500+a 7000?c 7000-a 7000+c 7010.c 7010+a "
             "7260.a 7260+b 8010.b");
+}
+
+// Rounds of 360 s. Two jobs on one GPU take turns.
+TEST(Gavel, MaxMinGivesEveryJobTheSameGpuTime) {
+  Gavel gavel(Gavel::Aim::kMaxMin);
+  EXPECT_EQ(Told({Job(0, 1, 720), Job(0, 1, 720)}, 1, gavel),
+            "0?a 0?b 0+a 360-a 360+b 720-b 720+a 1080.a 1080+b 1440.b");
+}
+
+// On three GPUs the level is 1: c, which asks for one, runs all the time, and a and b, which ask
+// for two, half of it.
+TEST(Gavel, MaxMinLetsAJobThatAsksForLittleRunAllTheTime) {
+  const std::vector<TraceJob> jobs = {Job(0, 2, 3600), Job(0, 2, 3600), Job(0, 1, 3600)};
+  JobPlay play(jobs, 3);
+  Gavel gavel(Gavel::Aim::kMaxMin);
+  ASSERT_TRUE(play.Run(gavel));
+  EXPECT_EQ(play.track(0).ended_ms, 6'840'000);
+  EXPECT_EQ(play.track(1).ended_ms, 7'200'000);
+  EXPECT_EQ(play.track(2).ended_ms, 3'600'000);
+}
+
+TEST(Gavel, MakespanLetsTheLongJobRunAllTheTime) {
+  const std::vector<TraceJob> jobs = {Job(0, 1, 1800), Job(0, 1, 1800), Job(0, 1, 3600)};
+  JobPlay play(jobs, 2);
+  Gavel gavel(Gavel::Aim::kMakespan);
+  ASSERT_TRUE(play.Run(gavel));
+  for (JobIndex job = 0; job < jobs.size(); ++job) EXPECT_LE(play.track(job).ended_ms, 3'600'000);
+}
+
+TEST(Gavel, WhoComesInsideARoundWaitsForTheNext) {
+  Gavel gavel(Gavel::Aim::kMaxMin);
+  EXPECT_EQ(Told({Job(0, 1, 500), Job(100, 1, 60)}, 2, gavel), "0?a 0+a 100?b 360+b 420.b 500.a");
 }
 
 TEST(Play, WhoIsStoppedAndStartedInOneMomentWentOn) {

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "sim/jobs/fifo.h"
+#include "sim/jobs/gavel.h"
 #include "sim/jobs/las.h"
 #include "sim/jobs/muster_jobs.h"
 #include "sim/jobs/play.h"
@@ -28,9 +29,16 @@ Made Simple(const std::vector<TraceJob>& /*jobs*/, const JobsResult& /*cluster*/
   return std::make_unique<Policy>();
 }
 
+template <Gavel::Aim kAim>
+Made Rounds(const std::vector<TraceJob>& /*jobs*/, const JobsResult& /*cluster*/) {
+  return std::make_unique<Gavel>(kAim);
+}
+
 const std::map<std::string, Factory>& Policies() {
   static const std::map<std::string, Factory> policies = {
       {"fifo", Simple<Fifo>},
+      {"gavel-makespan", Rounds<Gavel::Aim::kMakespan>},
+      {"gavel-max-min", Rounds<Gavel::Aim::kMaxMin>},
       {"muster",
        [](const std::vector<TraceJob>& jobs, const JobsResult& cluster) -> Made {
          return MusterJobs::Make(jobs, cluster.nodes, cluster.gpus_per_node);

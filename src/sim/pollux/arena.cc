@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 
+#include "sim/pollux/alnair.h"
 #include "sim/pollux/optimus.h"
 #include "sim/pollux/pollux.h"
 #include "sim/pollux/tiresias.h"
@@ -22,6 +23,10 @@ using Factory = std::unique_ptr<AllocationPolicy> (*)(const ArenaOptions&);
 
 const std::map<std::string, Factory>& Policies() {
   static const std::map<std::string, Factory> policies = {
+      {"alnair-greedy",
+       [](const ArenaOptions&) -> std::unique_ptr<AllocationPolicy> {
+         return std::make_unique<AlnairGreedy>();
+       }},
       {"optimus-oracle",
        [](const ArenaOptions&) -> std::unique_ptr<AllocationPolicy> {
          return std::make_unique<Optimus>();
