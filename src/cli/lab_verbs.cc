@@ -29,7 +29,7 @@ void AddSim(Verbs& verbs, CLI::App* sim) {
   auto* compare = verbs.AddLocal(
       sim, "compare", "Play a public trace under several policies",
       "muster sim compare --profiles examples/lab/pollux --policies tiresias,pollux\n"
-      "muster sim compare --workload examples/lab/jobs.csv --policies fifo,muster,srtf",
+      "muster sim compare --workload examples/lab/jobs.csv --policies fifo,muster",
       [w, output] { return CompareSim(*w, output()); });
   AddOption(compare, "--policies", w->policies, "the policies, with commas between them")
       .Required();
