@@ -10,6 +10,7 @@
 #include "cli/sim_run.h"
 #include "cli/validate.h"
 #include "cli/verbs.h"
+#include "sim/jobs/generate.h"
 
 namespace muster::cli {
 namespace {
@@ -19,37 +20,57 @@ void AddSim(Verbs& verbs, CLI::App* sim) {
   const auto output = [&verbs] { return verbs.common().output; };
   auto* run =
       verbs.AddLocal(sim, "run", "Play a public trace under one policy",
+                     "muster sim run --workload examples/lab/jobs.csv --policy muster\n"
                      "muster sim run --profiles examples/lab/pollux --policy tiresias\n"
                      "muster sim run --nodes nodes.csv --pods pods.csv --policy fgd --seed 42",
                      [w, output] { return RunSim(*w, output()); });
   AddOption(run, "--policy", w->policy, "the policy; a wrong one is told those there are")
       .Required();
-  auto* compare =
-      verbs.AddLocal(sim, "compare", "Play a public trace under several policies",
-                     "muster sim compare --profiles examples/lab/pollux --policies tiresias,pollux",
-                     [w, output] { return CompareSim(*w, output()); });
+  auto* compare = verbs.AddLocal(
+      sim, "compare", "Play a public trace under several policies",
+      "muster sim compare --profiles examples/lab/pollux --policies tiresias,pollux\n"
+      "muster sim compare --workload examples/lab/jobs.csv --policies fifo,muster",
+      [w, output] { return CompareSim(*w, output()); });
   AddOption(compare, "--policies", w->policies, "the policies, with commas between them")
       .Required();
   AddOption(compare, "--seeds", w->seeds, "so many runs of each, and their mean; default 1")
       .Between(1, 10'000);
   for (auto* command : {run, compare}) {
     AddOption(command, "--set", w->set,
-              "pollux: training jobs in time; openb: pods on nodes; default: as the files say")
-        .OneOf({"pollux", "openb"});
+              "jobs, pollux (elastic training) or openb (pods); default: as the files say")
+        .OneOf({"jobs", "pollux", "openb"});
     AddOption(command, "--seed", w->seed, "where randomness begins; default 0")
         .Between(0, INT64_MAX);
     AddOption(command, "--profiles", w->profiles,
               "pollux: a folder with profiles and interpolation");
     AddOption(command, "--workload", w->workload,
-              "pollux: a file of jobs; default workload.csv in that folder");
-    AddOption(command, "--node-count", w->node_count, "pollux: so many nodes; default 16")
-        .Between(1, 10'000);
-    AddOption(command, "--gpus-per-node", w->gpus_per_node, "pollux: GPUs of a node; default 4")
+              "jobs: a trace; pollux: default workload.csv in that folder");
+    AddOption(command, "--node-count", w->node_count,
+              "jobs: so many nodes, default: for 95 % of the demand; pollux: default 16")
+        .Between(1, 100'000);
+    AddOption(command, "--gpus-per-node", w->gpus_per_node,
+              "GPUs of a node; jobs: default 8; pollux: default 4")
         .Between(1, 64);
     AddOption(command, "--nodes", w->nodes, "openb: a file of nodes");
     AddOption(command, "--pods", w->pods, "openb: a file of pods");
     verbs.Formats(command, "table,wide,json,jsonl,yaml");
   }
+}
+
+void AddGenerate(Verbs& verbs, CLI::App* sim) {
+  auto w = std::make_shared<GenerateWords>();
+  auto* generate =
+      verbs.AddLocal(sim, "generate", "Make a trace of jobs from published distributions",
+                     "muster sim generate --jobs 1000 --seed 7 > jobs.csv\n"
+                     "muster sim generate --jobs 1000 --like philly --rate 60 > jobs.csv",
+                     [w, &verbs] { return GenerateSim(*w, verbs.common().output); });
+  AddOption(generate, "--jobs", w->jobs, "so many").Required().Between(1, 10'000'000);
+  AddOption(generate, "--seed", w->seed, "where randomness begins; default 0")
+      .Between(0, INT64_MAX);
+  AddOption(generate, "--rate", w->rate, "jobs an hour; default: as published")
+      .Between(1, 1'000'000'000);
+  AddOption(generate, "--like", w->like, "gavel or philly; default gavel").OneOf(sim::Likenesses());
+  verbs.Formats(generate, "table,json,jsonl,yaml");
 }
 
 }  // namespace
@@ -84,6 +105,7 @@ void AddLabVerbs(Verbs& verbs) {
                                    [w, output] { return RunScenarios(w->paths, output()); });
   AddOption(scenarios, "PATH", w->paths, "files or folders").Required();
   AddSim(verbs, sim);
+  AddGenerate(verbs, sim);
 
   CLI::App* bench = verbs.Group("bench", "Measure this build on this machine");
   auto* engine =

@@ -143,13 +143,20 @@ results[].rounds[].tasks.*.state
 results[].rounds[].tasks.*.node)"},
     {"sim run", R"(policy
 seed
-workload of the pollux set
-mean_jct_s of the pollux set, from submission to the end
+workload of the jobs and pollux sets
+node_count of the jobs set
+gpus_per_node
+mean_wait_s of the jobs set, from submission to the first start
+p99_wait_s
+mean_jct_s of the jobs and pollux sets, from submission to the end
 p99_jct_s
 makespan_s when the last job ended
-restarts of all jobs
+utilisation_pct of the jobs set: GPU-time used
+preemptions of all jobs of the jobs set
+restarts of all jobs of the pollux set
 policy_ms_p50 what a decision took
 jobs[].name
+jobs[].wait_s
 jobs[].jct_s
 gpu_allocation_pct of the openb set
 fragmentation_pct
@@ -157,6 +164,12 @@ placed pods
 failed pods
 wall_s what the run took)"},
     {"sim compare", R"(runs[].* as of sim run)"},
+    {"sim generate", R"(jobs[].name
+jobs[].user
+jobs[].queue
+jobs[].submit_s
+jobs[].gpus
+jobs[].duration_s)"},
     {"bench engine", R"(shape
 nodes
 gpus

@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "cli/progress.h"
 #include "cli/table.h"
+#include "sim/jobs/generate.h"
+#include "sim/jobs/run_jobs.h"
 #include "sim/openb/experiment.h"
 #include "sim/pollux/arena.h"
 
@@ -19,26 +22,33 @@ using Json = nlohmann::ordered_json;
 // Fills in what was left out. A flag that the set needs and nobody gave, or one that it has no use
 // for, is a mistake.
 Result<void> Complete(SimWords& words) {
-  if (words.set.empty() && words.profiles.empty() && words.nodes.empty()) {
+  const bool places = !words.nodes.empty() || !words.pods.empty();
+  if (words.set.empty() && words.profiles.empty() && words.workload.empty() && !places) {
     return Fail(ErrorCode::kUsage, "there is nothing to play",
-                "--profiles for the pollux set, --nodes and --pods for the openb set");
+                "--workload for the jobs set, --profiles for pollux, --nodes and --pods for openb");
   }
-  if (words.set.empty()) words.set = words.profiles.empty() ? "openb" : "pollux";
+  if (words.set.empty()) {
+    words.set = !words.profiles.empty() ? "pollux" : places ? "openb" : "jobs";
+  }
+  const bool pollux = words.set == "pollux", openb = words.set == "openb",
+             jobs = words.set == "jobs";
   if (words.workload.empty() && !words.profiles.empty()) {
     words.workload = words.profiles + "/workload.csv";
   }
-  const auto needs = [&](const std::string& value, const char* flag, bool wanted) -> Result<void> {
-    if (value.empty() != wanted) return {};
+  const auto needs = [&](bool given, const char* flag, bool wanted) -> Result<void> {
+    if (given == wanted) return {};
     const char* hint = "`muster sim run --help` has an example of each set";
     if (wanted) {
       return Fail(ErrorCode::kUsage, fmt::format("--set {} needs {}", words.set, flag), hint);
     }
     return Fail(ErrorCode::kUsage, fmt::format("{} is not for --set {}", flag, words.set), hint);
   };
-  const bool pollux = words.set == "pollux";
   for (const auto& checked :
-       {needs(words.profiles, "--profiles", pollux), needs(words.workload, "--workload", pollux),
-        needs(words.nodes, "--nodes", !pollux), needs(words.pods, "--pods", !pollux)}) {
+       {needs(!words.profiles.empty(), "--profiles", pollux),
+        needs(!words.workload.empty(), "--workload", pollux || jobs),
+        needs(!words.nodes.empty(), "--nodes", openb), needs(!words.pods.empty(), "--pods", openb),
+        openb ? needs(words.node_count > 0, "--node-count", false) : Result<void>{},
+        openb ? needs(words.gpus_per_node > 0, "--gpus-per-node", false) : Result<void>{}}) {
     if (!checked) return checked;
   }
   return {};
@@ -52,54 +62,78 @@ struct Shown {
 
 std::vector<std::string> Heads(const std::string& set) {
   if (set == "pollux") return {"JCT", "P99", "MAKESPAN", "RESTARTS", "DECISION"};
+  if (set == "jobs") {
+    return {"WAIT", "P99 WAIT", "JCT", "P99 JCT", "MAKESPAN", "USED", "PREEMPTIONS"};
+  }
   return {"ALLOCATED", "FRAGMENTED", "PLACED", "FAILED"};
 }
 
+std::string Hours(double seconds) { return fmt::format("{:.2f} h", seconds / 3600); }
+
 std::vector<std::string> Cells(const std::string& set, const std::vector<double>& f) {
   if (set == "pollux") {
-    return {fmt::format("{:.0f} s", f[0]), fmt::format("{:.2f} h", f[1] / 3600),
-            fmt::format("{:.2f} h", f[2] / 3600), fmt::format("{:.0f}", f[3]),
+    return {fmt::format("{:.0f} s", f[0]), Hours(f[1]), Hours(f[2]), fmt::format("{:.0f}", f[3]),
             fmt::format("{:.2f} ms", f[4])};
+  }
+  if (set == "jobs") {
+    return {Hours(f[0]),
+            Hours(f[1]),
+            Hours(f[2]),
+            Hours(f[3]),
+            Hours(f[4]),
+            fmt::format("{:.1f} %", f[5]),
+            fmt::format("{:.0f}", f[6])};
   }
   return {fmt::format("{:.2f} %", f[0]), fmt::format("{:.2f} %", f[1]), fmt::format("{:.0f}", f[2]),
           fmt::format("{:.0f}", f[3])};
 }
 
-Result<Shown> Play(const SimWords& words, const std::string& policy, std::int64_t seed,
-                   Progress& progress) {
-  SystemClock clock;
-  if (words.set == "openb") {
-    const auto run =
-        sim::RunOpenb({words.nodes, words.pods, policy, static_cast<std::uint64_t>(seed)}, clock);
-    if (!run) return tl::unexpected(run.error());
-    return Shown{{{"policy", policy},
-                  {"seed", seed},
-                  {"gpu_allocation_pct", run->gpu_allocation_pct},
-                  {"fragmentation_pct", run->fragmentation_pct},
-                  {"placed", run->placed},
-                  {"failed", run->failed},
-                  {"wall_s", run->wall_s}},
-                 {run->gpu_allocation_pct, run->fragmentation_pct, static_cast<double>(run->placed),
-                  static_cast<double>(run->failed)}};
-  }
+// One run of one policy.
+struct Turn {
+  std::string policy;
+  std::int64_t seed = 0;
+};
+
+// Tells how far a run is.
+std::function<void(double)> Teller(const Turn& turn, Progress& progress) {
+  return [&](double share) {
+    progress.Say(fmt::format("{} seed {}: {:.0f} % of the jobs have ended", turn.policy, turn.seed,
+                             100 * share));
+  };
+}
+
+Result<Shown> PlayOpenb(const SimWords& words, const Turn& turn, SystemClock& clock) {
+  const auto run = sim::RunOpenb(
+      {words.nodes, words.pods, turn.policy, static_cast<std::uint64_t>(turn.seed)}, clock);
+  if (!run) return tl::unexpected(run.error());
+  return Shown{{{"policy", turn.policy},
+                {"seed", turn.seed},
+                {"gpu_allocation_pct", run->gpu_allocation_pct},
+                {"fragmentation_pct", run->fragmentation_pct},
+                {"placed", run->placed},
+                {"failed", run->failed},
+                {"wall_s", run->wall_s}},
+               {run->gpu_allocation_pct, run->fragmentation_pct, static_cast<double>(run->placed),
+                static_cast<double>(run->failed)}};
+}
+
+Result<Shown> PlayPollux(const SimWords& words, const Turn& turn, SystemClock& clock,
+                         Progress& progress) {
   sim::ArenaOptions options;
   options.profiles = words.profiles;
   options.workload = words.workload;
-  options.policy = policy;
-  options.seed = static_cast<std::uint64_t>(seed);
-  options.nodes = static_cast<int>(words.node_count);
-  options.gpus_per_node = static_cast<int>(words.gpus_per_node);
-  options.progress = [&](double share) {
-    progress.Say(
-        fmt::format("{} seed {}: {:.0f} % of the jobs have ended", policy, seed, 100 * share));
-  };
+  options.policy = turn.policy;
+  options.seed = static_cast<std::uint64_t>(turn.seed);
+  if (words.node_count > 0) options.nodes = static_cast<int>(words.node_count);
+  if (words.gpus_per_node > 0) options.gpus_per_node = static_cast<int>(words.gpus_per_node);
+  options.progress = Teller(turn, progress);
   const auto run = sim::RunArena(options, clock);
   progress.Erase();
   if (!run) return tl::unexpected(run.error());
   Json jobs = Json::array();
   for (const auto& job : run->jobs) jobs.push_back({{"name", job.name}, {"jct_s", job.jct_s}});
-  return Shown{{{"policy", policy},
-                {"seed", seed},
+  return Shown{{{"policy", turn.policy},
+                {"seed", turn.seed},
                 {"workload", words.workload},
                 {"mean_jct_s", run->mean_jct_s},
                 {"p99_jct_s", run->p99_jct_s},
@@ -110,6 +144,46 @@ Result<Shown> Play(const SimWords& words, const std::string& policy, std::int64_
                 {"jobs", std::move(jobs)}},
                {run->mean_jct_s, run->p99_jct_s, static_cast<double>(run->makespan_s),
                 static_cast<double>(run->restarts), run->policy_ms_p50}};
+}
+
+Result<Shown> PlayJobs(const SimWords& words, const Turn& turn, SystemClock& clock,
+                       Progress& progress) {
+  sim::JobsOptions options;
+  options.workload = words.workload;
+  options.policy = turn.policy;
+  options.nodes = words.node_count;
+  if (words.gpus_per_node > 0) options.gpus_per_node = words.gpus_per_node;
+  options.progress = Teller(turn, progress);
+  const auto run = sim::RunJobs(options, clock);
+  progress.Erase();
+  if (!run) return tl::unexpected(run.error());
+  Json jobs = Json::array();
+  for (const auto& job : run->jobs) {
+    jobs.push_back({{"name", job.name}, {"wait_s", job.wait_s}, {"jct_s", job.jct_s}});
+  }
+  return Shown{{{"policy", turn.policy},
+                {"seed", turn.seed},
+                {"workload", words.workload},
+                {"node_count", run->nodes},
+                {"gpus_per_node", run->gpus_per_node},
+                {"mean_wait_s", run->mean_wait_s},
+                {"p99_wait_s", run->p99_wait_s},
+                {"mean_jct_s", run->mean_jct_s},
+                {"p99_jct_s", run->p99_jct_s},
+                {"makespan_s", run->makespan_s},
+                {"utilisation_pct", run->utilisation_pct},
+                {"preemptions", run->preemptions},
+                {"wall_s", run->wall_s},
+                {"jobs", std::move(jobs)}},
+               {run->mean_wait_s, run->p99_wait_s, run->mean_jct_s, run->p99_jct_s, run->makespan_s,
+                run->utilisation_pct, static_cast<double>(run->preemptions)}};
+}
+
+Result<Shown> Play(const SimWords& words, const Turn& turn, Progress& progress) {
+  SystemClock clock;
+  if (words.set == "openb") return PlayOpenb(words, turn, clock);
+  if (words.set == "jobs") return PlayJobs(words, turn, clock, progress);
+  return PlayPollux(words, turn, clock, progress);
 }
 
 std::vector<std::string> Split(const std::string& list) {
@@ -135,7 +209,7 @@ void PrintTable(const SimWords& words, const Rows& rows) {
 int RunSim(SimWords words, Output output) {
   if (const auto checked = Complete(words); !checked) return Refuse(checked.error());
   Progress progress;
-  const auto shown = Play(words, words.policy, words.seed, progress);
+  const auto shown = Play(words, {words.policy, words.seed}, progress);
   if (!shown) return Refuse(shown.error());
   if (!ForPeople(output)) return ShowDocument(output, shown->document.dump());
   Rows rows(1, {words.policy});
@@ -152,7 +226,7 @@ int CompareSim(SimWords words, Output output) {
   for (const auto& policy : Split(words.policies)) {
     std::vector<double> means;
     for (std::int64_t i = 0; i < words.seeds; ++i) {
-      auto shown = Play(words, policy, words.seed + i, progress);
+      auto shown = Play(words, {policy, words.seed + i}, progress);
       if (!shown) return Refuse(shown.error());
       means.resize(shown->figures.size());
       for (std::size_t f = 0; f < means.size(); ++f) {
@@ -166,6 +240,28 @@ int CompareSim(SimWords words, Output output) {
   if (!ForPeople(output)) return ShowDocument(output, Json({{"runs", std::move(runs)}}).dump());
   PrintTable(words, rows);
   return 0;
+}
+
+int GenerateSim(const GenerateWords& words, Output output) {
+  const auto jobs = sim::GenerateJobs({.jobs = words.jobs,
+                                       .seed = static_cast<std::uint64_t>(words.seed),
+                                       .like = words.like,
+                                       .jobs_per_hour = static_cast<double>(words.rate)});
+  if (!jobs) return Refuse(jobs.error());
+  if (ForPeople(output)) {
+    std::cout << sim::WriteJobs(*jobs);
+    return 0;
+  }
+  Json list = Json::array();
+  for (const auto& job : *jobs) {
+    list.push_back({{"name", job.name},
+                    {"user", job.user},
+                    {"queue", job.queue},
+                    {"submit_s", static_cast<double>(job.submit_ms) / 1000},
+                    {"gpus", job.gpus},
+                    {"duration_s", job.duration_ms / 1000}});
+  }
+  return ShowDocument(output, Json({{"jobs", std::move(list)}}).dump());
 }
 
 }  // namespace muster::cli

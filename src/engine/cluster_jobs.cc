@@ -307,9 +307,8 @@ std::string Cluster::Dump() const {
   for (const auto& [name, id] : job_by_name_) {
     const auto& job = jobs_[id];
     out += "job " + name + " ";
-    for (const auto value : {job.active, job.pending, job.leaving, job.succeeded, job.target}) {
-      number(value);
-    }
+    for (const auto value : {job.active, job.pending, job.leaving, job.succeeded}) number(value);
+    if (job.target != kNone) number(job.target);
     for (const auto& group : job.groups) {
       number(group.active);
       number(group.satisfied);

@@ -7,10 +7,12 @@
 #include <map>
 #include <memory>
 
+#include "sim/pollux/alnair.h"
 #include "sim/pollux/muster_policy.h"
 #include "sim/pollux/optimus.h"
 #include "sim/pollux/pollux.h"
 #include "sim/pollux/tiresias.h"
+#include "sim/quantile.h"
 #include "sim/trace/table.h"
 
 namespace muster::sim {
@@ -22,6 +24,10 @@ using Factory = std::unique_ptr<AllocationPolicy> (*)(const ArenaOptions&);
 
 const std::map<std::string, Factory>& Policies() {
   static const std::map<std::string, Factory> policies = {
+      {"alnair-greedy",
+       [](const ArenaOptions&) -> std::unique_ptr<AllocationPolicy> {
+         return std::make_unique<AlnairGreedy>();
+       }},
       {"muster",
        [](const ArenaOptions& options) -> std::unique_ptr<AllocationPolicy> {
          return std::make_unique<MusterPolicy>(options.nodes, options.gpus_per_node);
@@ -40,16 +46,6 @@ const std::map<std::string, Factory>& Policies() {
        }},
   };
   return policies;
-}
-
-// At that share of the sorted values, between the two nearest.
-double Quantile(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  std::ranges::sort(values);
-  const double at = share * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const auto above = std::min(below + 1, values.size() - 1);
-  return values[below] + (values[above] - values[below]) * (at - static_cast<double>(below));
 }
 
 class Arena {

@@ -28,12 +28,12 @@ double IterationsLeft(const TrainJob& job) {
          app.IterationsAt(job.request().batch, job.epoch());
 }
 
+}  // namespace
+
 int MostGpus(const TrainJob& job) {
   if (job.application().name() == "ncf") return 1;
   return job.request().batch / job.application().min_local();
 }
-
-}  // namespace
 
 Allocation Optimus::Decide(const Scene& scene) {
   const std::size_t count = scene.jobs.size();

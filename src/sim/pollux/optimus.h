@@ -8,6 +8,9 @@
 
 namespace muster::sim {
 
+// The GPUs over which the batch of a job can be split.
+int MostGpus(const TrainJob& job);
+
 class Optimus : public AllocationPolicy {
  public:
   bool adaptive() const override { return false; }

@@ -90,10 +90,15 @@ Result<std::string> ReadUnpacked(const std::string& path) {
 Result<Table> Table::Read(const std::string& path, char separator, std::vector<std::string> head) {
   const auto text = ReadUnpacked(path);
   if (!text) return tl::unexpected(text.error());
+  return FromText(path, *text, separator, std::move(head));
+}
+
+Result<Table> Table::FromText(const std::string& path, std::string_view text, char separator,
+                              std::vector<std::string> head) {
   Table table;
   table.path_ = path;
   table.head_ = std::move(head);
-  std::string_view rest = *text;
+  std::string_view rest = text;
   if (rest.starts_with("\xEF\xBB\xBF")) rest.remove_prefix(3);
   for (std::size_t line_number = 1; !rest.empty(); ++line_number) {
     const auto line = TakeLine(rest);

@@ -19,6 +19,9 @@ class Table {
   // `head`: the names of the columns where the file itself has no line for them.
   static Result<Table> Read(const std::string& path, char separator = ',',
                             std::vector<std::string> head = {});
+  // The same from a text that was read already; `path` is what mistakes are told with.
+  static Result<Table> FromText(const std::string& path, std::string_view text,
+                                char separator = ',', std::vector<std::string> head = {});
 
   std::size_t rows() const { return cells_.size(); }
   bool Has(std::string_view column) const { return Find(column) < head_.size(); }

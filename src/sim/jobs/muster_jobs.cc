@@ -1,0 +1,121 @@
+#include "sim/jobs/muster_jobs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/check.h"
+#include "base/units.h"
+#include "sim/jobs/play.h"
+
+namespace muster::sim {
+namespace {
+
+constexpr std::int64_t kGi = 1LL << 30;
+constexpr int kMostCycles = 1'000;  // in one moment; more is a mistake of the engine
+
+model::Node MakeNode(std::int64_t index, std::int64_t gpus) {
+  model::Node node;
+  node.name = fmt::format("node-{}", index);
+  model::Gpu gpu;
+  gpu.memory_bytes = 80 * kGi;
+  gpu.nvlink_island = 0;
+  node.gpus.assign(static_cast<std::size_t>(gpus), gpu);
+  node.cpu_milli = kMilli * gpus;
+  node.memory_bytes = kGi * gpus;
+  return node;
+}
+
+model::Job MakeJob(const TraceJob& from, JobIndex index) {
+  model::Job job;
+  job.name = fmt::format("{}-{}", index, from.name);  // a trace may have a name twice
+  job.queue = from.queue;
+  model::Group group;
+  group.minimum = static_cast<int>(from.gpus);
+  job.groups.push_back(group);
+  model::Role role;
+  role.name = "worker";
+  role.count = group.minimum;
+  role.request.gpu = {model::GpuKind::kWhole, 1, 0, 0};
+  role.request.cpu_milli = kMilli;
+  role.request.memory_bytes = kGi;
+  job.roles.push_back(role);
+  return job;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<MusterJobs>> MusterJobs::Make(const std::vector<TraceJob>& jobs,
+                                                     std::int64_t nodes,
+                                                     std::int64_t gpus_per_node) {
+  std::set<std::string> names;
+  for (const auto& job : jobs) names.insert(job.queue);
+  engine::Setup setup;
+  for (const auto& name : names) {
+    model::Queue queue;
+    queue.name = name;
+    queue.created_order = static_cast<std::int64_t>(setup.queues.size());
+    setup.queues.push_back(std::move(queue));
+  }
+  auto cluster = engine::Cluster::Make(std::move(setup));
+  if (!cluster) return tl::unexpected(cluster.error());
+  std::unique_ptr<MusterJobs> made(new MusterJobs);
+  made->cluster_ = std::move(*cluster);
+  made->scheduler_ = std::make_unique<engine::Scheduler>(*made->cluster_);
+  for (std::int64_t i = 0; i < nodes; ++i) {
+    const auto node = made->cluster_->AddNode(MakeNode(i, gpus_per_node));
+    if (!node) return tl::unexpected(node.error());
+  }
+  return made;
+}
+
+void MusterJobs::Submitted(const JobPlay& play, JobIndex job) {
+  const auto id = cluster_->AddJob(MakeJob(play.job(job), job), play.now_ms());
+  MUSTER_CHECK(id.has_value(), id.error().message);
+  MUSTER_CHECK(ids_.size() == job, "jobs come in the order of the trace");
+  ids_.push_back(*id);
+  if (jobs_by_id_.size() <= *id) jobs_by_id_.resize(*id + 1);
+  jobs_by_id_[*id] = job;
+}
+
+void MusterJobs::Ended(const JobPlay& /*play*/, JobIndex job) {
+  cluster_->RemoveJob(ids_[job]);
+  ids_[job] = engine::kNone;
+}
+
+// Carries out one plan; true where somebody left and the engine has to be asked again. Leaving
+// takes no time here.
+bool MusterJobs::Cycle(std::int64_t now_ms) {
+  const model::Plan plan = scheduler_->Cycle(now_ms);
+  bool left = false;
+  for (const auto& action : plan.actions) {
+    changed_.push_back(jobs_by_id_[action.job]);
+    if (action.kind == model::ActionKind::kStart || action.kind == model::ActionKind::kGrow)
+      continue;
+    cluster_->ReportLeft({action.job, action.worker});
+    left = true;
+  }
+  return left;
+}
+
+void MusterJobs::Decide(JobPlay& play) {
+  changed_.clear();
+  int cycles = 0;
+  while (Cycle(play.now_ms())) {
+    MUSTER_CHECK(++cycles < kMostCycles, "the engine comes to rest");
+  }
+  std::ranges::sort(changed_);
+  const auto twice = std::ranges::unique(changed_);
+  changed_.erase(twice.begin(), twice.end());
+  const auto should = [&](JobIndex job) { return cluster_->job(ids_[job]).Satisfied(); };
+  for (const JobIndex job : changed_) {
+    if (play.Runs(job) && !should(job)) play.Stop(job);
+  }
+  for (const JobIndex job : changed_) {
+    if (!play.Runs(job) && should(job)) play.Start(job);
+  }
+}
+
+}  // namespace muster::sim

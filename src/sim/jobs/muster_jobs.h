@@ -1,0 +1,45 @@
+// MusterJobs: the production engine as a policy of the lab; policy `muster`.
+//
+// A job is a gang of as many workers as it asks for GPUs, all or none. Every queue of the trace is
+// a queue of the cluster with the same weight and no quota, so that the engine shares the GPUs out
+// between those that ask and takes back what others hold beyond their share. The engine hears of
+// submissions, ends and workers that left, and of no duration.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/cluster.h"
+#include "engine/cycle.h"
+#include "sim/jobs/policy.h"
+#include "sim/jobs/trace_job.h"
+
+namespace muster::sim {
+
+class MusterJobs : public JobPolicy {
+ public:
+  static Result<std::unique_ptr<MusterJobs>> Make(const std::vector<TraceJob>& jobs,
+                                                  std::int64_t nodes, std::int64_t gpus_per_node);
+
+  void Submitted(const JobPlay& play, JobIndex job) override;
+  void Ended(const JobPlay& play, JobIndex job) override;
+  void Decide(JobPlay& play) override;
+
+  // For who watches: what the engine knows, and by which id it knows a job that has come.
+  const engine::Cluster& cluster() const { return *cluster_; }
+  engine::JobId IdOf(JobIndex job) const { return ids_[job]; }
+
+ private:
+  MusterJobs() = default;
+  bool Cycle(std::int64_t now_ms);
+
+  std::unique_ptr<engine::Cluster> cluster_;
+  std::unique_ptr<engine::Scheduler> scheduler_;
+  std::vector<engine::JobId> ids_;  // by job; kNone once it has ended
+  std::vector<JobIndex> jobs_by_id_;
+  std::vector<JobIndex> changed_;  // by this moment's plans, some of them twice
+};
+
+}  // namespace muster::sim

@@ -1,0 +1,107 @@
+#include "sim/jobs/play.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace muster::sim {
+
+JobPlay::JobPlay(const std::vector<TraceJob>& jobs, std::int64_t gpus, JobWatcher* watcher)
+    : jobs_(jobs), gpus_(gpus), watcher_(watcher), tracks_(jobs.size()), free_gpus_(gpus) {}
+
+Result<void> JobPlay::Run(JobPolicy& policy) {
+  while (ended_ < jobs_.size()) {
+    std::int64_t next_ms = policy.NextMs();
+    if (submitted_ < jobs_.size()) next_ms = std::min(next_ms, jobs_[submitted_].submit_ms);
+    if (!ends_.empty()) next_ms = std::min(next_ms, ends_.begin()->first);
+    if (next_ms == kNeverMs)
+      return Fail(ErrorCode::kInternal, fmt::format("{} jobs wait for ever although nothing runs",
+                                                    jobs_.size() - ended_));
+    MUSTER_CHECK(next_ms >= now_ms_, "time does not go back");
+    now_ms_ = next_ms;
+    LetEnd(policy);
+    LetCome(policy);
+    policy.Decide(*this);
+    Tell();
+  }
+  return {};
+}
+
+std::int64_t JobPlay::DoneMs(JobIndex job) const {
+  const Track& track = tracks_[job];
+  return track.done_ms + (track.since_ms >= 0 ? now_ms_ - track.since_ms : 0);
+}
+
+void JobPlay::LetEnd(JobPolicy& policy) {
+  while (!ends_.empty() && ends_.begin()->first <= now_ms_) {
+    const JobIndex job = ends_.begin()->second;
+    ends_.erase(ends_.begin());
+    Track& track = tracks_[job];
+    track.done_ms = jobs_[job].duration_ms;
+    track.since_ms = -1;
+    track.ended_ms = now_ms_;
+    free_gpus_ += jobs_[job].gpus;
+    ++ended_;
+    policy.Ended(*this, job);
+    if (watcher_ != nullptr) watcher_->Ended(*this, job);
+  }
+}
+
+void JobPlay::LetCome(JobPolicy& policy) {
+  while (submitted_ < jobs_.size() && jobs_[submitted_].submit_ms <= now_ms_) {
+    const auto job = static_cast<JobIndex>(submitted_++);
+    policy.Submitted(*this, job);
+    if (watcher_ != nullptr) watcher_->Submitted(*this, job);
+  }
+}
+
+void JobPlay::Touch(JobIndex job) {
+  Track& track = tracks_[job];
+  if (track.touched) return;
+  track.touched = true;
+  track.ran_before = Runs(job);
+  touched_.push_back(job);
+}
+
+void JobPlay::Start(JobIndex job) {
+  Track& track = tracks_[job];
+  MUSTER_CHECK(!Runs(job) && track.ended_ms < 0 && job < submitted_, "only who waits can start");
+  MUSTER_CHECK(jobs_[job].gpus <= free_gpus_, "a job starts on free GPUs");
+  Touch(job);
+  free_gpus_ -= jobs_[job].gpus;
+  track.since_ms = now_ms_;
+  ends_.emplace(now_ms_ + jobs_[job].duration_ms - track.done_ms, job);
+}
+
+void JobPlay::Stop(JobIndex job) {
+  Track& track = tracks_[job];
+  MUSTER_CHECK(Runs(job), "only who runs can be stopped");
+  Touch(job);
+  ends_.erase({track.since_ms + jobs_[job].duration_ms - track.done_ms, job});
+  track.done_ms = DoneMs(job);
+  track.since_ms = -1;
+  free_gpus_ += jobs_[job].gpus;
+}
+
+void JobPlay::Tell() {
+  for (const JobIndex job : touched_) {
+    Track& track = tracks_[job];
+    track.touched = false;
+    const bool runs = Runs(job);
+    if (runs == track.ran_before) continue;
+    if (runs && track.started_ms < 0) track.started_ms = now_ms_;
+    if (!runs) ++track.preemptions;
+    if (watcher_ == nullptr) continue;
+    if (runs) {
+      watcher_->Started(*this, job);
+    } else {
+      watcher_->Stopped(*this, job);
+    }
+  }
+  touched_.clear();
+  if (watcher_ != nullptr) watcher_->Decided(*this);
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,88 @@
+#include "sim/jobs/read_jobs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "sim/jobs/formats.h"
+#include "sim/trace/table.h"
+
+namespace muster::sim {
+namespace {
+
+struct Format {
+  const char* name;
+  std::vector<std::string_view> columns;  // by which it is known
+  Result<JobTrace> (*read)(const Table&);
+};
+
+// The first whose columns are all there.
+const std::vector<Format>& Formats() {
+  static const std::vector<Format> formats = {
+      {"plain", {"submit_s", "gpus", "duration_s"}, ReadPlain},
+      {"philly", {"timestamp", "duration", "num_gpus", "cluster"}, ReadPhilly},
+      {"chronus", {"num_gpu", "submit_time", "expect_time_list"}, ReadChronus},
+      {"muri", {"num_gpu", "submit_time", "iteration_time"}, ReadMuri},
+      {"elasticflow", {"num_gpu", "submission_time", "deadline"}, ReadElasticFlow},
+      {"elasticflow", {"num_gpu", "submit_time", "ddl"}, ReadElasticFlow},
+      {"tiresias", {"num_gpu", "submit_time", "duration", "interval"}, ReadTiresias},
+  };
+  return formats;
+}
+
+Result<JobTrace> ReadWithoutHead(const std::string& path, std::string_view text,
+                                 std::size_t columns) {
+  auto head = GavelHead(columns);
+  const bool gavel = !head.empty();
+  if (!gavel) head = ShockwaveHead(columns);
+  if (head.empty())
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("{} has {} columns with tabs between them", path, columns),
+                "Gavel's traces have 7 or 10, Shockwave's 12");
+  const auto table = Table::FromText(path, text, '\t', std::move(head));
+  if (!table) return tl::unexpected(table.error());
+  auto trace = gavel ? ReadGavel(*table, path) : ReadShockwave(*table);
+  if (trace) trace->format = gavel ? "gavel" : "shockwave";
+  return trace;
+}
+
+Result<JobTrace> ReadAny(const std::string& path) {
+  const auto text = ReadUnpacked(path);
+  if (!text) return tl::unexpected(text.error());
+  const std::string_view first = std::string_view(*text).substr(0, text->find('\n'));
+  const auto tabs = std::ranges::count(first, '\t');
+  if (tabs > 0) return ReadWithoutHead(path, *text, static_cast<std::size_t>(tabs) + 1);
+  const auto table = Table::FromText(path, *text);
+  if (!table) return tl::unexpected(table.error());
+  for (const auto& format : Formats()) {
+    const auto has = [&](std::string_view column) { return table->Has(column); };
+    if (!std::ranges::all_of(format.columns, has)) continue;
+    auto trace = format.read(*table);
+    if (trace) trace->format = format.name;
+    return trace;
+  }
+  return Fail(ErrorCode::kInvalid,
+              fmt::format("{} is no trace of jobs: its columns are {}", path,
+                          fmt::join(table->head(), ", ")),
+              "the simplest has name,user,queue,submit_s,gpus,duration_s; the others are in "
+              "docs/lab.md");
+}
+
+}  // namespace
+
+Result<JobTrace> ReadJobs(const std::string& path) {
+  auto trace = ReadAny(path);
+  if (!trace) return trace;
+  if (trace->jobs.empty())
+    return Fail(ErrorCode::kInvalid, path + " has no job that asks for a GPU");
+  std::ranges::stable_sort(trace->jobs, {}, &TraceJob::submit_ms);
+  const auto first_ms = trace->jobs.front().submit_ms;
+  for (auto& job : trace->jobs) {
+    job.submit_ms -= first_ms;
+    if (job.deadline_ms) *job.deadline_ms -= first_ms;
+  }
+  return trace;
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,162 @@
+#include "sim/jobs/run_jobs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "sim/jobs/fifo.h"
+#include "sim/jobs/gavel.h"
+#include "sim/jobs/las.h"
+#include "sim/jobs/muster_jobs.h"
+#include "sim/jobs/play.h"
+#include "sim/jobs/read_jobs.h"
+#include "sim/jobs/srtf.h"
+#include "sim/quantile.h"
+
+namespace muster::sim {
+namespace {
+
+constexpr double kCovered = 0.95;  // of the time, by the nodes that are chosen
+constexpr std::int64_t kMostNodes = 1'000'000;
+
+using Made = Result<std::unique_ptr<JobPolicy>>;
+using Factory = Made (*)(const std::vector<TraceJob>&, const JobsResult&);
+
+template <typename Policy>
+Made Simple(const std::vector<TraceJob>& /*jobs*/, const JobsResult& /*cluster*/) {
+  return std::make_unique<Policy>();
+}
+
+template <Gavel::Aim kAim>
+Made Rounds(const std::vector<TraceJob>& /*jobs*/, const JobsResult& /*cluster*/) {
+  return std::make_unique<Gavel>(kAim);
+}
+
+const std::map<std::string, Factory>& Policies() {
+  static const std::map<std::string, Factory> policies = {
+      {"fifo", Simple<Fifo>},
+      {"gavel-makespan", Rounds<Gavel::Aim::kMakespan>},
+      {"gavel-max-min", Rounds<Gavel::Aim::kMaxMin>},
+      {"muster",
+       [](const std::vector<TraceJob>& jobs, const JobsResult& cluster) -> Made {
+         return MusterJobs::Make(jobs, cluster.nodes, cluster.gpus_per_node);
+       }},
+      {"srtf", Simple<Srtf>},
+      {"tiresias", Simple<Las>},
+  };
+  return policies;
+}
+
+class Reporter : public JobWatcher {
+ public:
+  Reporter(const std::function<void(double)>& progress, std::size_t jobs)
+      : progress_(progress), jobs_(jobs) {}
+
+  void Ended(const JobPlay& play, JobIndex /*job*/) override {
+    const auto percent = play.ended() * 100 / jobs_;
+    if (percent == told_) return;
+    told_ = percent;
+    progress_(static_cast<double>(percent) / 100);
+  }
+
+ private:
+  const std::function<void(double)>& progress_;
+  std::size_t jobs_;
+  std::size_t told_ = 0;
+};
+
+double Seconds(std::int64_t ms) { return static_cast<double>(ms) / 1000; }
+
+void Sum(const std::vector<TraceJob>& jobs, const JobPlay& play, JobsResult& result) {
+  std::vector<double> waits, times;
+  double used = 0;
+  std::int64_t last_ms = 0;
+  for (JobIndex i = 0; i < jobs.size(); ++i) {
+    const auto& track = play.track(i);
+    waits.push_back(Seconds(track.started_ms - jobs[i].submit_ms));
+    times.push_back(Seconds(track.ended_ms - jobs[i].submit_ms));
+    result.jobs.push_back({jobs[i].name, waits.back(), times.back()});
+    result.mean_wait_s += waits.back() / static_cast<double>(jobs.size());
+    result.mean_jct_s += times.back() / static_cast<double>(jobs.size());
+    result.preemptions += track.preemptions;
+    used += Seconds(jobs[i].duration_ms) * static_cast<double>(jobs[i].gpus);
+    last_ms = std::max(last_ms, track.ended_ms);
+  }
+  result.p99_wait_s = Quantile(std::move(waits), 0.99);
+  result.p99_jct_s = Quantile(std::move(times), 0.99);
+  result.makespan_s = Seconds(last_ms);
+  result.utilisation_pct = 100 * used / (static_cast<double>(play.gpus()) * result.makespan_s);
+}
+
+Result<void> CheckFit(const JobsOptions& options, const std::vector<TraceJob>& jobs,
+                      std::int64_t gpus) {
+  const auto& largest = *std::ranges::max_element(jobs, {}, &TraceJob::gpus);
+  if (largest.gpus <= gpus) return {};
+  return Fail(ErrorCode::kInvalid,
+              fmt::format("{}: job {} asks for {} GPUs, and the cluster has {}", options.workload,
+                          largest.name, largest.gpus, gpus),
+              "give it more nodes, or leave their number out");
+}
+
+}  // namespace
+
+std::vector<std::string> JobsPolicies() {
+  std::vector<std::string> names;
+  for (const auto& [name, make] : Policies()) names.push_back(name);
+  return names;
+}
+
+std::int64_t NodesFor(const std::vector<TraceJob>& jobs, std::int64_t gpus_per_node) {
+  std::map<std::int64_t, std::int64_t> steps;  // by time: how the demand changes then
+  std::int64_t largest = 1, last_submit_ms = 0, last_end_ms = 0;
+  for (const auto& job : jobs) {
+    steps[job.submit_ms] += job.gpus;
+    steps[job.submit_ms + job.duration_ms] -= job.gpus;
+    largest = std::max(largest, job.gpus);
+    last_submit_ms = std::max(last_submit_ms, job.submit_ms);
+    last_end_ms = std::max(last_end_ms, job.submit_ms + job.duration_ms);
+  }
+  const auto until_ms = last_submit_ms > 0 ? last_submit_ms : last_end_ms;
+  std::map<std::int64_t, std::int64_t> held_ms;  // by demand: for how long
+  std::int64_t demand = 0;
+  for (auto step = steps.begin(); step != steps.end() && step->first < until_ms; ++step) {
+    demand += step->second;
+    held_ms[demand] += std::min(until_ms, std::next(step)->first) - step->first;
+  }
+  auto left = static_cast<std::int64_t>(kCovered * static_cast<double>(until_ms));
+  std::int64_t wanted = largest;
+  for (const auto& [gpus, ms] : held_ms) {
+    wanted = std::max(wanted, gpus);
+    left -= ms;
+    if (left <= 0) break;
+  }
+  return std::min(kMostNodes, (wanted + gpus_per_node - 1) / gpus_per_node);
+}
+
+Result<JobsResult> RunJobs(const JobsOptions& options, Clock& clock) {
+  const auto found = Policies().find(options.policy);
+  if (found == Policies().end())
+    return Fail(ErrorCode::kNotFound, fmt::format("there is no policy \"{}\"", options.policy),
+                fmt::format("there are {}", fmt::join(JobsPolicies(), ", ")));
+  const auto trace = ReadJobs(options.workload);
+  if (!trace) return tl::unexpected(trace.error());
+  const auto& jobs = trace->jobs;
+  JobsResult result;
+  result.gpus_per_node = options.gpus_per_node;
+  result.nodes = options.nodes > 0 ? options.nodes : NodesFor(jobs, options.gpus_per_node);
+  const auto gpus = result.nodes * result.gpus_per_node;
+  if (auto fits = CheckFit(options, jobs, gpus); !fits) return tl::unexpected(fits.error());
+  const auto start_ns = clock.MonotonicNs();
+  const auto policy = found->second(jobs, result);
+  if (!policy) return tl::unexpected(policy.error());
+  Reporter reporter(options.progress, jobs.size());
+  JobPlay play(jobs, gpus, options.progress ? &reporter : nullptr);
+  if (auto played = play.Run(**policy); !played) return tl::unexpected(played.error());
+  Sum(jobs, play, result);
+  result.wall_s = static_cast<double>(clock.MonotonicNs() - start_ns) * 1e-9;
+  return result;
+}
+
+}  // namespace muster::sim

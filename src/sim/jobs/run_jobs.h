@@ -1,0 +1,54 @@
+// RunJobs: a trace of rigid jobs under one policy, on a cluster of equal nodes.
+//
+// The result follows from the trace, the policy and the size of the cluster, but for `wall_s`. A
+// job waits until its first start; what it waits after a preemption shows in its completion time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "sim/jobs/trace_job.h"
+
+namespace muster::sim {
+
+struct JobsOptions {
+  std::string workload;  // a file for ReadJobs
+  std::string policy;
+  std::int64_t nodes = 0;  // 0: as NodesFor says
+  std::int64_t gpus_per_node = 8;
+  std::function<void(double)> progress = {};  // told the share of jobs that have ended
+};
+
+struct JobsResult {
+  struct Job {
+    std::string name;
+    double wait_s = 0;
+    double jct_s = 0;  // from its submission to its end
+  };
+  std::vector<Job> jobs;  // by submission
+  std::int64_t nodes = 0;
+  std::int64_t gpus_per_node = 0;
+  double mean_wait_s = 0;
+  double p99_wait_s = 0;  // interpolated between the two nearest
+  double mean_jct_s = 0;
+  double p99_jct_s = 0;
+  double makespan_s = 0;       // from the first submission to the last end
+  double utilisation_pct = 0;  // GPU-time used of what the cluster had until then
+  std::int64_t preemptions = 0;
+  double wall_s = 0;  // of the decisions and the loop, without reading the file
+};
+
+// The names that `policy` may have.
+std::vector<std::string> JobsPolicies();
+
+// Enough nodes for what the jobs would hold, if each started at once, during 95 % of the time in
+// which jobs come; and for the largest of them.
+std::int64_t NodesFor(const std::vector<TraceJob>& jobs, std::int64_t gpus_per_node);
+
+Result<JobsResult> RunJobs(const JobsOptions& options, Clock& clock);
+
+}  // namespace muster::sim

@@ -1,0 +1,105 @@
+#include "sim/jobs/run_jobs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "base/tree.h"
+#include "sim/jobs/read_jobs.h"
+
+namespace muster::sim {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string Example() { return SourceTree() + "/examples/lab/jobs.csv"; }
+
+Result<JobsResult> Play(const std::string& policy, std::int64_t nodes = 0) {
+  ManualClock clock;
+  return RunJobs({.workload = Example(), .policy = policy, .nodes = nodes}, clock);
+}
+
+TEST(RunJobs, ThePoliciesAreThese) {
+  EXPECT_THAT(JobsPolicies(),
+              ElementsAre("fifo", "gavel-makespan", "gavel-max-min", "muster", "srtf", "tiresias"));
+}
+
+TEST(RunJobs, EveryPolicyPlaysTheExampleTheSameTwice) {
+  for (const auto& policy : JobsPolicies()) {
+    const auto one = Play(policy), two = Play(policy);
+    ASSERT_TRUE(one) << policy << ": " << one.error().message;
+    ASSERT_TRUE(two);
+    ASSERT_EQ(one->jobs.size(), 60U);
+    for (std::size_t i = 0; i < one->jobs.size(); ++i) {
+      EXPECT_EQ(one->jobs[i].jct_s, two->jobs[i].jct_s) << policy;
+      EXPECT_GE(one->jobs[i].wait_s, 0);
+      EXPECT_GT(one->jobs[i].jct_s, one->jobs[i].wait_s);
+    }
+    EXPECT_GT(one->utilisation_pct, 0);
+    EXPECT_LE(one->utilisation_pct, 100);
+    EXPECT_LE(one->mean_jct_s, one->p99_jct_s);
+  }
+}
+
+TEST(RunJobs, WithRoomForAllNobodyWaits) {
+  for (const auto& policy : JobsPolicies()) {
+    const auto run = Play(policy, 100);
+    ASSERT_TRUE(run) << run.error().message;
+    // Gavel starts jobs at full rounds only.
+    EXPECT_LE(run->mean_wait_s, policy.starts_with("gavel") ? 360 : 0) << policy;
+    EXPECT_EQ(run->preemptions, 0) << policy;
+  }
+}
+
+TEST(RunJobs, TheOracleIsAheadOfStrictOrder) {
+  const auto fifo = Play("fifo", 2), srtf = Play("srtf", 2);
+  ASSERT_TRUE(fifo && srtf);
+  EXPECT_LT(srtf->mean_jct_s, fifo->mean_jct_s);
+}
+
+TEST(RunJobs, WhatCannotBeIsSaid) {
+  const auto policy = Play("moon");
+  ASSERT_FALSE(policy);
+  EXPECT_THAT(Describe(policy.error()), HasSubstr("there are fifo, gavel-makespan"));
+  ManualClock clock;
+  const auto small =
+      RunJobs({.workload = Example(), .policy = "fifo", .nodes = 1, .gpus_per_node = 4}, clock);
+  ASSERT_FALSE(small);
+  EXPECT_THAT(Describe(small.error()), HasSubstr("asks for 8 GPUs, and the cluster has 4"));
+}
+
+TEST(NodesFor, CoversTheDemandOfMostOfTheTime) {
+  const auto job = [](std::int64_t submit_ms, std::int64_t gpus, std::int64_t duration_ms) {
+    TraceJob made;
+    made.submit_ms = submit_ms;
+    made.gpus = gpus;
+    made.duration_ms = duration_ms;
+    return made;
+  };
+  // Ten GPUs all the time, and ninety more during one hundredth of it.
+  std::vector<TraceJob> jobs = {job(0, 10, 1000), job(500, 10, 10), job(500, 80, 10),
+                                job(1000, 1, 1)};
+  EXPECT_EQ(NodesFor(jobs, 8), 10) << "the largest must fit";
+  jobs[2].gpus = 12;
+  EXPECT_EQ(NodesFor(jobs, 8), 2);
+  EXPECT_EQ(NodesFor({job(0, 3, 10), job(0, 6, 10)}, 4), 3) << "all at once";
+}
+
+// The figures of docs/lab.md are made with the real files; here only that they can be played.
+TEST(RunJobs, APublicTraceEndsUnderEveryPolicy) {
+  const char* folder = std::getenv("MUSTER_TRACES");
+  if (folder == nullptr) GTEST_SKIP() << "MUSTER_TRACES names no folder with the public traces";
+  ManualClock clock;
+  for (const auto& policy : JobsPolicies()) {
+    const auto run = RunJobs(
+        {.workload = std::string(folder) + "/elasticflow/itp/cluster10.csv.gz", .policy = policy},
+        clock);
+    ASSERT_TRUE(run) << policy << ": " << run.error().message;
+    EXPECT_EQ(run->jobs.size(), 260U);
+  }
+}
+
+}  // namespace
+}  // namespace muster::sim
