@@ -157,6 +157,10 @@ placed pods
 failed pods
 wall_s what the run took)"},
     {"sim compare", R"(runs[].* as of sim run)"},
+    {"sim report", R"(name the folder
+files[].file that was written, the page first
+files[].bytes
+files[].shows)"},
     {"bench engine", R"(shape
 nodes
 gpus

@@ -5,44 +5,13 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "base/clock.h"
 #include "cli/progress.h"
 #include "cli/table.h"
-#include "sim/openb/experiment.h"
-#include "sim/pollux/arena.h"
 
 namespace muster::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Fills in what was left out. A flag that the set needs and nobody gave, or one that it has no use
-// for, is a mistake.
-Result<void> Complete(SimWords& words) {
-  if (words.set.empty() && words.profiles.empty() && words.nodes.empty()) {
-    return Fail(ErrorCode::kUsage, "there is nothing to play",
-                "--profiles for the pollux set, --nodes and --pods for the openb set");
-  }
-  if (words.set.empty()) words.set = words.profiles.empty() ? "openb" : "pollux";
-  if (words.workload.empty() && !words.profiles.empty()) {
-    words.workload = words.profiles + "/workload.csv";
-  }
-  const auto needs = [&](const std::string& value, const char* flag, bool wanted) -> Result<void> {
-    if (value.empty() != wanted) return {};
-    const char* hint = "`muster sim run --help` has an example of each set";
-    if (wanted) {
-      return Fail(ErrorCode::kUsage, fmt::format("--set {} needs {}", words.set, flag), hint);
-    }
-    return Fail(ErrorCode::kUsage, fmt::format("{} is not for --set {}", flag, words.set), hint);
-  };
-  const bool pollux = words.set == "pollux";
-  for (const auto& checked :
-       {needs(words.profiles, "--profiles", pollux), needs(words.workload, "--workload", pollux),
-        needs(words.nodes, "--nodes", !pollux), needs(words.pods, "--pods", !pollux)}) {
-    if (!checked) return checked;
-  }
-  return {};
-}
 
 // How the result of a set is shown: as a document, and as a row of a table.
 struct Shown {
@@ -67,10 +36,8 @@ std::vector<std::string> Cells(const std::string& set, const std::vector<double>
 
 Result<Shown> Play(const SimWords& words, const std::string& policy, std::int64_t seed,
                    Progress& progress) {
-  SystemClock clock;
   if (words.set == "openb") {
-    const auto run =
-        sim::RunOpenb({words.nodes, words.pods, policy, static_cast<std::uint64_t>(seed)}, clock);
+    const auto run = PlayOpenb(words, policy, seed, progress);
     if (!run) return tl::unexpected(run.error());
     return Shown{{{"policy", policy},
                   {"seed", seed},
@@ -82,17 +49,7 @@ Result<Shown> Play(const SimWords& words, const std::string& policy, std::int64_
                  {run->gpu_allocation_pct, run->fragmentation_pct, static_cast<double>(run->placed),
                   static_cast<double>(run->failed)}};
   }
-  sim::ArenaOptions options;
-  options.profiles = words.profiles;
-  options.workload = words.workload;
-  options.policy = policy;
-  options.seed = static_cast<std::uint64_t>(seed);
-  options.progress = [&](double share) {
-    progress.Say(
-        fmt::format("{} seed {}: {:.0f} % of the jobs have ended", policy, seed, 100 * share));
-  };
-  const auto run = sim::RunArena(options, clock);
-  progress.Erase();
+  const auto run = PlayArena(words, policy, seed, progress);
   if (!run) return tl::unexpected(run.error());
   Json jobs = Json::array();
   for (const auto& job : run->jobs) jobs.push_back({{"name", job.name}, {"jct_s", job.jct_s}});
@@ -108,18 +65,6 @@ Result<Shown> Play(const SimWords& words, const std::string& policy, std::int64_
                 {"jobs", std::move(jobs)}},
                {run->mean_jct_s, run->p99_jct_s, static_cast<double>(run->makespan_s),
                 static_cast<double>(run->restarts), run->policy_ms_p50}};
-}
-
-std::vector<std::string> Split(const std::string& list) {
-  std::vector<std::string> words(1);
-  for (const char c : list) {
-    if (c == ',') {
-      words.emplace_back();
-    } else {
-      words.back() += c;
-    }
-  }
-  return words;
 }
 
 void PrintTable(const SimWords& words, const Rows& rows) {
@@ -147,7 +92,7 @@ int CompareSim(SimWords words, Output output) {
   Progress progress;
   Rows rows;
   Json runs = Json::array();
-  for (const auto& policy : Split(words.policies)) {
+  for (const auto& policy : PoliciesOf(words)) {
     std::vector<double> means;
     for (std::int64_t i = 0; i < words.seeds; ++i) {
       auto shown = Play(words, policy, words.seed + i, progress);

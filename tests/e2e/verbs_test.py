@@ -20,7 +20,8 @@ from e2e_test import ROOT, job
 LAB = ROOT / "examples" / "lab"
 SIMULATED = [("sim", "run", "--set", "pollux", "--profiles", str(LAB / "pollux"), "--workload", str(LAB / "pollux" / "workload.csv"), "--policy", "pollux"),
              ("sim", "run", "--set", "openb", "--nodes", str(LAB / "openb" / "nodes.csv"), "--pods", str(LAB / "openb" / "pods.csv"), "--policy", "fgd"),
-             ("sim", "compare", "--set", "openb", "--nodes", str(LAB / "openb" / "nodes.csv"), "--pods", str(LAB / "openb" / "pods.csv"), "--policies", "fgd,random", "--seeds", "2")]
+             ("sim", "compare", "--set", "openb", "--nodes", str(LAB / "openb" / "nodes.csv"), "--pods", str(LAB / "openb" / "pods.csv"), "--policies", "fgd,random", "--seeds", "2"),
+             ("sim", "report", "--profiles", str(LAB / "pollux"), "--policies", "tiresias,pollux", "--to", "report", "--yes")]
 FORMATS = ("table", "wide", "json", "jsonl", "yaml", "name")
 # Verbs that print no document, have another purpose than data and take no -o; and the call that tests each.
 TESTED = {
