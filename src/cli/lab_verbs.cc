@@ -38,7 +38,7 @@ void AddSim(Verbs& verbs, CLI::App* sim) {
   auto* report = verbs.AddLocal(
       sim, "report", "Play a public trace under several policies, and draw it",
       "muster sim report --profiles examples/lab/pollux --policies pollux --to report\n"
-      "muster sim report --nodes nodes.csv --pods pods.csv --policies fgd --to placing",
+      "muster sim report --nodes nodes.csv --pods pods.csv --policies fgd --to placed",
       [w, &verbs] { return ReportSim(*w, verbs.common()); });
   AddOption(report, "--to", w->to, "the folder to write: index.html, and the plots as SVG files")
       .Required();

@@ -65,7 +65,7 @@ std::string Escape(std::string_view text) {
 }
 
 std::string Shorten(std::string_view text, std::size_t characters) {
-  const std::string clean = Utf8(text);
+  std::string clean = Utf8(text);
   if (static_cast<std::size_t>(std::ranges::count_if(clean, Begins)) <= characters) return clean;
   std::size_t end = 0;
   for (std::size_t kept = 0; end < clean.size(); ++end) {
