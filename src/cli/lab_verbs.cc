@@ -7,6 +7,7 @@
 #include "cli/demo.h"
 #include "cli/options.h"
 #include "cli/scenarios.h"
+#include "cli/sim_report.h"
 #include "cli/sim_run.h"
 #include "cli/validate.h"
 #include "cli/verbs.h"
@@ -14,6 +15,12 @@
 
 namespace muster::cli {
 namespace {
+
+constexpr const char* kReportNote =
+    "index.html is one page without scripts that needs no network: tables, and plots of\n"
+    "completion times, utilisation over time and who held GPUs when (pollux), or of\n"
+    "allocation and fragmentation (openb). The same inputs give the same bytes. A folder\n"
+    "with other files in it is never written to.";
 
 void AddSim(Verbs& verbs, CLI::App* sim) {
   auto w = std::make_shared<SimWords>();
@@ -31,11 +38,22 @@ void AddSim(Verbs& verbs, CLI::App* sim) {
       "muster sim compare --profiles examples/lab/pollux --policies tiresias,pollux\n"
       "muster sim compare --workload examples/lab/jobs.csv --policies fifo,muster",
       [w, output] { return CompareSim(*w, output()); });
-  AddOption(compare, "--policies", w->policies, "the policies, with commas between them")
+  auto* report = verbs.AddLocal(
+      sim, "report", "Play a public trace under several policies, and draw it",
+      "muster sim report --profiles examples/lab/pollux --policies pollux --to report\n"
+      "muster sim report --nodes nodes.csv --pods pods.csv --policies fgd --to placed",
+      [w, &verbs] { return ReportSim(*w, verbs.common()); });
+  AddOption(report, "--to", w->to, "the folder to write: index.html, and the plots as SVG files")
       .Required();
-  AddOption(compare, "--seeds", w->seeds, "so many runs of each, and their mean; default 1")
-      .Between(1, 10'000);
-  for (auto* command : {run, compare}) {
+  verbs.Changes(report, "also over a report that is there");
+  Note(report, kReportNote);
+  for (auto* command : {compare, report}) {
+    AddOption(command, "--policies", w->policies, "the policies, with commas between them")
+        .Required();
+    AddOption(command, "--seeds", w->seeds, "so many runs of each, and their mean; default 1")
+        .Between(1, 10'000);
+  }
+  for (auto* command : {run, compare, report}) {
     AddOption(command, "--set", w->set,
               "jobs, pollux (elastic training) or openb (pods); default: as the files say")
         .OneOf({"jobs", "pollux", "openb"});

@@ -170,6 +170,10 @@ jobs[].queue
 jobs[].submit_s
 jobs[].gpus
 jobs[].duration_s)"},
+    {"sim report", R"(name the folder
+files[].file that was written, the page first
+files[].bytes
+files[].shows)"},
     {"bench engine", R"(shape
 nodes
 gpus

@@ -2,57 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "base/clock.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "sim/jobs/generate.h"
-#include "sim/jobs/run_jobs.h"
-#include "sim/openb/experiment.h"
-#include "sim/pollux/arena.h"
 
 namespace muster::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Fills in what was left out. A flag that the set needs and nobody gave, or one that it has no use
-// for, is a mistake.
-Result<void> Complete(SimWords& words) {
-  const bool places = !words.nodes.empty() || !words.pods.empty();
-  if (words.set.empty() && words.profiles.empty() && words.workload.empty() && !places) {
-    return Fail(ErrorCode::kUsage, "there is nothing to play",
-                "--workload for the jobs set, --profiles for pollux, --nodes and --pods for openb");
-  }
-  if (words.set.empty()) {
-    words.set = !words.profiles.empty() ? "pollux" : places ? "openb" : "jobs";
-  }
-  const bool pollux = words.set == "pollux", openb = words.set == "openb",
-             jobs = words.set == "jobs";
-  if (words.workload.empty() && !words.profiles.empty()) {
-    words.workload = words.profiles + "/workload.csv";
-  }
-  const auto needs = [&](bool given, const char* flag, bool wanted) -> Result<void> {
-    if (given == wanted) return {};
-    const char* hint = "`muster sim run --help` has an example of each set";
-    if (wanted) {
-      return Fail(ErrorCode::kUsage, fmt::format("--set {} needs {}", words.set, flag), hint);
-    }
-    return Fail(ErrorCode::kUsage, fmt::format("{} is not for --set {}", flag, words.set), hint);
-  };
-  for (const auto& checked :
-       {needs(!words.profiles.empty(), "--profiles", pollux),
-        needs(!words.workload.empty(), "--workload", pollux || jobs),
-        needs(!words.nodes.empty(), "--nodes", openb), needs(!words.pods.empty(), "--pods", openb),
-        openb ? needs(words.node_count > 0, "--node-count", false) : Result<void>{},
-        openb ? needs(words.gpus_per_node > 0, "--gpus-per-node", false) : Result<void>{}}) {
-    if (!checked) return checked;
-  }
-  return {};
-}
 
 // How the result of a set is shown: as a document, and as a row of a table.
 struct Shown {
@@ -88,26 +48,12 @@ std::vector<std::string> Cells(const std::string& set, const std::vector<double>
           fmt::format("{:.0f}", f[3])};
 }
 
-// One run of one policy.
-struct Turn {
-  std::string policy;
-  std::int64_t seed = 0;
-};
-
-// Tells how far a run is.
-std::function<void(double)> Teller(const Turn& turn, Progress& progress) {
-  return [&](double share) {
-    progress.Say(fmt::format("{} seed {}: {:.0f} % of the jobs have ended", turn.policy, turn.seed,
-                             100 * share));
-  };
-}
-
-Result<Shown> PlayOpenb(const SimWords& words, const Turn& turn, SystemClock& clock) {
-  const auto run = sim::RunOpenb(
-      {words.nodes, words.pods, turn.policy, static_cast<std::uint64_t>(turn.seed)}, clock);
+Result<Shown> ShowOpenb(const SimWords& words, const std::string& policy, std::int64_t seed,
+                        Progress& progress) {
+  const auto run = PlayOpenb(words, policy, seed, progress);
   if (!run) return tl::unexpected(run.error());
-  return Shown{{{"policy", turn.policy},
-                {"seed", turn.seed},
+  return Shown{{{"policy", policy},
+                {"seed", seed},
                 {"gpu_allocation_pct", run->gpu_allocation_pct},
                 {"fragmentation_pct", run->fragmentation_pct},
                 {"placed", run->placed},
@@ -117,23 +63,14 @@ Result<Shown> PlayOpenb(const SimWords& words, const Turn& turn, SystemClock& cl
                 static_cast<double>(run->failed)}};
 }
 
-Result<Shown> PlayPollux(const SimWords& words, const Turn& turn, SystemClock& clock,
-                         Progress& progress) {
-  sim::ArenaOptions options;
-  options.profiles = words.profiles;
-  options.workload = words.workload;
-  options.policy = turn.policy;
-  options.seed = static_cast<std::uint64_t>(turn.seed);
-  if (words.node_count > 0) options.nodes = static_cast<int>(words.node_count);
-  if (words.gpus_per_node > 0) options.gpus_per_node = static_cast<int>(words.gpus_per_node);
-  options.progress = Teller(turn, progress);
-  const auto run = sim::RunArena(options, clock);
-  progress.Erase();
+Result<Shown> ShowArena(const SimWords& words, const std::string& policy, std::int64_t seed,
+                        Progress& progress) {
+  const auto run = PlayArena(words, policy, seed, progress);
   if (!run) return tl::unexpected(run.error());
   Json jobs = Json::array();
   for (const auto& job : run->jobs) jobs.push_back({{"name", job.name}, {"jct_s", job.jct_s}});
-  return Shown{{{"policy", turn.policy},
-                {"seed", turn.seed},
+  return Shown{{{"policy", policy},
+                {"seed", seed},
                 {"workload", words.workload},
                 {"mean_jct_s", run->mean_jct_s},
                 {"p99_jct_s", run->p99_jct_s},
@@ -146,23 +83,16 @@ Result<Shown> PlayPollux(const SimWords& words, const Turn& turn, SystemClock& c
                 static_cast<double>(run->restarts), run->policy_ms_p50}};
 }
 
-Result<Shown> PlayJobs(const SimWords& words, const Turn& turn, SystemClock& clock,
+Result<Shown> ShowJobs(const SimWords& words, const std::string& policy, std::int64_t seed,
                        Progress& progress) {
-  sim::JobsOptions options;
-  options.workload = words.workload;
-  options.policy = turn.policy;
-  options.nodes = words.node_count;
-  if (words.gpus_per_node > 0) options.gpus_per_node = words.gpus_per_node;
-  options.progress = Teller(turn, progress);
-  const auto run = sim::RunJobs(options, clock);
-  progress.Erase();
+  const auto run = PlayJobs(words, policy, progress);
   if (!run) return tl::unexpected(run.error());
   Json jobs = Json::array();
   for (const auto& job : run->jobs) {
     jobs.push_back({{"name", job.name}, {"wait_s", job.wait_s}, {"jct_s", job.jct_s}});
   }
-  return Shown{{{"policy", turn.policy},
-                {"seed", turn.seed},
+  return Shown{{{"policy", policy},
+                {"seed", seed},
                 {"workload", words.workload},
                 {"node_count", run->nodes},
                 {"gpus_per_node", run->gpus_per_node},
@@ -179,23 +109,11 @@ Result<Shown> PlayJobs(const SimWords& words, const Turn& turn, SystemClock& clo
                 run->utilisation_pct, static_cast<double>(run->preemptions)}};
 }
 
-Result<Shown> Play(const SimWords& words, const Turn& turn, Progress& progress) {
-  SystemClock clock;
-  if (words.set == "openb") return PlayOpenb(words, turn, clock);
-  if (words.set == "jobs") return PlayJobs(words, turn, clock, progress);
-  return PlayPollux(words, turn, clock, progress);
-}
-
-std::vector<std::string> Split(const std::string& list) {
-  std::vector<std::string> words(1);
-  for (const char c : list) {
-    if (c == ',') {
-      words.emplace_back();
-    } else {
-      words.back() += c;
-    }
-  }
-  return words;
+Result<Shown> Play(const SimWords& words, const std::string& policy, std::int64_t seed,
+                   Progress& progress) {
+  if (words.set == "openb") return ShowOpenb(words, policy, seed, progress);
+  if (words.set == "jobs") return ShowJobs(words, policy, seed, progress);
+  return ShowArena(words, policy, seed, progress);
 }
 
 void PrintTable(const SimWords& words, const Rows& rows) {
@@ -209,7 +127,7 @@ void PrintTable(const SimWords& words, const Rows& rows) {
 int RunSim(SimWords words, Output output) {
   if (const auto checked = Complete(words); !checked) return Refuse(checked.error());
   Progress progress;
-  const auto shown = Play(words, {words.policy, words.seed}, progress);
+  const auto shown = Play(words, words.policy, words.seed, progress);
   if (!shown) return Refuse(shown.error());
   if (!ForPeople(output)) return ShowDocument(output, shown->document.dump());
   Rows rows(1, {words.policy});
@@ -223,10 +141,10 @@ int CompareSim(SimWords words, Output output) {
   Progress progress;
   Rows rows;
   Json runs = Json::array();
-  for (const auto& policy : Split(words.policies)) {
+  for (const auto& policy : PoliciesOf(words)) {
     std::vector<double> means;
     for (std::int64_t i = 0; i < words.seeds; ++i) {
-      auto shown = Play(words, {policy, words.seed + i}, progress);
+      auto shown = Play(words, policy, words.seed + i, progress);
       if (!shown) return Refuse(shown.error());
       means.resize(shown->figures.size());
       for (std::size_t f = 0; f < means.size(); ++f) {

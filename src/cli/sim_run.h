@@ -1,27 +1,17 @@
 // `muster sim run`, `compare` and `generate`: policies on traces, without a cluster.
 //
-// Three sets: `pollux` plays a workload of elastic training jobs in time, `openb` places pods until
-// the cluster is full, `jobs` plays traces of rigid jobs in time. What is printed follows from the
-// files, the policy and the seed alone, but for the times that the run itself took.
+// A row a policy for people, with the mean of the seeds; a document with every run for programs.
+// What is printed is the same for the same files, policies and seeds, but for the times that a run
+// took.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 #include "cli/session.h"
+#include "cli/sim_play.h"
 
 namespace muster::cli {
-
-struct SimWords {
-  std::string set;       // "": as the files say
-  std::string policy;    // of run
-  std::string policies;  // of compare, with commas between them
-  std::int64_t seed = 0;
-  std::int64_t seeds = 1;  // of compare: from `seed` on
-  std::string profiles, workload;
-  std::int64_t node_count = 0, gpus_per_node = 0;  // of jobs and pollux; 0: as the set says
-  std::string nodes, pods;
-};
 
 struct GenerateWords {
   std::int64_t jobs = 0;

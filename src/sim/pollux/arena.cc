@@ -48,6 +48,22 @@ const std::map<std::string, Factory>& Policies() {
   return policies;
 }
 
+std::vector<ArenaResult::Use> UseOf(const std::vector<ArenaResult::Job>& jobs) {
+  std::map<std::int64_t, int> changes;
+  for (const auto& job : jobs) {
+    for (const auto& stretch : job.stretches) {
+      changes[stretch.start_s] += stretch.gpus;
+      changes[stretch.end_s] -= stretch.gpus;
+    }
+  }
+  std::vector<ArenaResult::Use> use;
+  int now = 0;
+  for (const auto& [at_s, change] : changes) {
+    if (change != 0) use.push_back({at_s, now += change});
+  }
+  return use;
+}
+
 class Arena {
  public:
   static Result<std::unique_ptr<Arena>> Make(const ArenaOptions& options,
@@ -57,11 +73,13 @@ class Arena {
  private:
   explicit Arena(const ArenaOptions& options) : options_(options) {}
   Result<void> ReadWorkload(bool adaptive);
+  void Move(TrainJob& job, std::vector<int> nodes, std::int64_t now_s);
   ArenaResult Sum() const;
 
   const ArenaOptions& options_;
   std::map<std::string, std::unique_ptr<Application>> applications_;
   std::vector<std::unique_ptr<TrainJob>> jobs_;  // in the order of the workload
+  std::map<const TrainJob*, std::vector<ArenaResult::Stretch>> stretches_;
 };
 
 Result<std::unique_ptr<Arena>> Arena::Make(const ArenaOptions& options,
@@ -132,7 +150,7 @@ ArenaResult Arena::Run(AllocationPolicy& policy, Clock& clock) {
     ended = 0;
     for (const auto& job : jobs_) {
       if (job->completed_s()) {
-        job->Place({});
+        Move(*job, {}, *job->completed_s());
         ++ended;
       } else if (job->request().submit_s <= scene.now_s) {
         scene.jobs.push_back(job.get());
@@ -143,7 +161,7 @@ ArenaResult Arena::Run(AllocationPolicy& policy, Clock& clock) {
     auto allocation = policy.Decide(scene);
     decisions_ms.push_back(seconds_since(decision) * 1000);
     for (std::size_t i = 0; i < scene.jobs.size(); ++i) {
-      scene.jobs[i]->Place(std::move(allocation[i]));
+      Move(*scene.jobs[i], std::move(allocation[i]), scene.now_s);
     }
     if (options_.progress)
       options_.progress(static_cast<double>(ended) / static_cast<double>(jobs_.size()));
@@ -154,18 +172,30 @@ ArenaResult Arena::Run(AllocationPolicy& policy, Clock& clock) {
   return result;
 }
 
+// Another place ends the stretch that the job is in.
+void Arena::Move(TrainJob& job, std::vector<int> nodes, std::int64_t now_s) {
+  if (nodes == job.nodes()) return;
+  auto& stretches = stretches_[&job];
+  if (job.gpus() > 0) stretches.back().end_s = now_s;
+  if (!nodes.empty()) stretches.push_back({now_s, now_s, static_cast<int>(nodes.size())});
+  job.Place(std::move(nodes));
+}
+
 ArenaResult Arena::Sum() const {
   ArenaResult result;
+  result.gpus = options_.nodes * options_.gpus_per_node;
   std::vector<double> times;
   for (const auto& job : jobs_) {
     const auto jct = *job->completed_s() - job->request().submit_s;
-    result.jobs.push_back({job->request().name, jct});
+    result.jobs.push_back({job->request().name, jct, job->application().name(),
+                           job->request().submit_s, stretches_.at(job.get())});
     times.push_back(static_cast<double>(jct));
     result.mean_jct_s += times.back() / static_cast<double>(jobs_.size());
     result.makespan_s = std::max(result.makespan_s, *job->completed_s());
     result.restarts += job->restarts();
   }
   result.p99_jct_s = Quantile(std::move(times), 0.99);
+  result.gpus_in_use = UseOf(result.jobs);
   return result;
 }
 

@@ -25,11 +25,25 @@ struct ArenaOptions {
 };
 
 struct ArenaResult {
+  struct Stretch {  // on the same GPUs
+    std::int64_t start_s = 0;
+    std::int64_t end_s = 0;
+    int gpus = 0;
+  };
   struct Job {
     std::string name;
     std::int64_t jct_s = 0;
+    std::string application;
+    std::int64_t submit_s = 0;
+    std::vector<Stretch> stretches;  // in the order of time
   };
-  std::vector<Job> jobs;  // in the order of the workload
+  struct Use {  // until the next one
+    std::int64_t at_s = 0;
+    int gpus = 0;
+  };
+  std::vector<Job> jobs;         // in the order of the workload
+  std::vector<Use> gpus_in_use;  // changes only: from the first start to the last end, which is 0
+  int gpus = 0;                  // that there are
   double mean_jct_s = 0;
   double p99_jct_s = 0;  // interpolated between the two nearest
   std::int64_t makespan_s = 0;

@@ -53,6 +53,39 @@ TEST(Arena, TheSameSeedGivesTheSameTimes) {
   }
 }
 
+TEST(Arena, StretchesSayWhoHeldWhatAndWhen) {
+  for (const auto& policy : ArenaPolicies()) {
+    const auto result = Play(policy);
+    ASSERT_TRUE(result) << policy;
+    EXPECT_EQ(result->gpus, 4);
+    std::int64_t starts = 0, held = 0, used = 0;
+    for (const auto& job : result->jobs) {
+      EXPECT_EQ(job.application, "toy");
+      ASSERT_FALSE(job.stretches.empty()) << policy << " " << job.name;
+      EXPECT_EQ(job.stretches.back().end_s, job.submit_s + job.jct_s) << "it ends as the job does";
+      std::int64_t before = job.submit_s;
+      for (const auto& stretch : job.stretches) {
+        EXPECT_LE(before, stretch.start_s);
+        EXPECT_LT(stretch.start_s, stretch.end_s);
+        before = stretch.end_s;
+        held += (stretch.end_s - stretch.start_s) * stretch.gpus;
+      }
+      starts += static_cast<std::int64_t>(job.stretches.size());
+    }
+    EXPECT_EQ(starts, result->restarts + 3) << policy << ": a stretch a start";
+    const auto& use = result->gpus_in_use;
+    for (std::size_t i = 0; i + 1 < use.size(); ++i) {
+      EXPECT_NE(use[i].gpus, use[i + 1].gpus) << "changes only";
+      EXPECT_LE(use[i].gpus, 4);
+      used += (use[i + 1].at_s - use[i].at_s) * use[i].gpus;
+    }
+    ASSERT_FALSE(use.empty());
+    EXPECT_EQ(use.back().gpus, 0);
+    EXPECT_EQ(use.back().at_s, result->makespan_s);
+    EXPECT_EQ(used, held) << policy;
+  }
+}
+
 TEST(Arena, WhatIsWrongIsSaid) {
   const auto unknown = Play("magic");
   ASSERT_FALSE(unknown);

@@ -1,0 +1,46 @@
+// SimPlay: what `muster sim run`, `compare` and `report` are asked for, and one run of it.
+//
+// Three sets: `pollux` plays a workload of elastic training jobs in time, `openb` places pods until
+// the cluster is full, `jobs` plays traces of rigid jobs in time. A run follows from the files, the
+// policy and the seed alone, but for the times that it took itself.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/progress.h"
+#include "sim/jobs/run_jobs.h"
+#include "sim/openb/experiment.h"
+#include "sim/pollux/arena.h"
+
+namespace muster::cli {
+
+struct SimWords {
+  std::string set;       // "": as the files say
+  std::string policy;    // of run
+  std::string policies;  // of compare and report, with commas between them
+  std::int64_t seed = 0;
+  std::int64_t seeds = 1;  // of compare and report: from `seed` on
+  std::string profiles, workload;
+  std::int64_t node_count = 0, gpus_per_node = 0;  // of jobs and pollux; 0: as the set says
+  std::string nodes, pods;
+  std::string to;  // of report: a folder
+};
+
+// Fills in what was left out. A flag that the set needs and nobody gave, or one that it has no use
+// for, is a mistake.
+Result<void> Complete(SimWords& words);
+
+std::vector<std::string> PoliciesOf(const SimWords& words);
+
+Result<sim::ArenaResult> PlayArena(const SimWords& words, const std::string& policy,
+                                   std::int64_t seed, Progress& progress);
+Result<sim::OpenbResult> PlayOpenb(const SimWords& words, const std::string& policy,
+                                   std::int64_t seed, Progress& progress);
+
+Result<sim::JobsResult> PlayJobs(const SimWords& words, const std::string& policy,
+                                 Progress& progress);
+
+}  // namespace muster::cli

@@ -1,0 +1,96 @@
+#include "cli/sim_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cli/progress.h"
+#include "sim/report/folder.h"
+#include "sim/report/report.h"
+
+namespace muster::cli {
+namespace {
+
+namespace report = sim::report;
+
+using Json = nlohmann::ordered_json;
+
+// Each policy has plots of its own name.
+Result<void> CheckNames(const std::vector<std::string>& policies) {
+  std::set<std::string> seen;
+  for (const auto& policy : policies) {
+    if (!seen.insert(policy).second) {
+      return Fail(ErrorCode::kUsage, fmt::format("--policies names \"{}\" twice", policy),
+                  "name each once");
+    }
+  }
+  return {};
+}
+
+Result<std::vector<report::File>> ReportArena(const SimWords& words, report::Origin origin) {
+  Progress progress;
+  std::vector<report::ArenaRuns> all;
+  for (const auto& policy : PoliciesOf(words)) {
+    all.push_back({policy, {}});
+    for (std::int64_t i = 0; i < words.seeds; ++i) {
+      auto run = PlayArena(words, policy, words.seed + i, progress);
+      if (!run) return tl::unexpected(run.error());
+      all.back().runs.push_back(*std::move(run));
+    }
+  }
+  origin.files = {{"profiles", words.profiles}, {"workload", words.workload}};
+  return report::ArenaReport(origin, all);
+}
+
+Result<std::vector<report::File>> ReportOpenb(const SimWords& words, report::Origin origin) {
+  Progress progress;
+  std::vector<report::OpenbRuns> all;
+  for (const auto& policy : PoliciesOf(words)) {
+    all.push_back({policy, {}});
+    for (std::int64_t i = 0; i < words.seeds; ++i) {
+      auto run = PlayOpenb(words, policy, words.seed + i, progress);
+      if (!run) return tl::unexpected(run.error());
+      all.back().runs.push_back(*run);
+    }
+  }
+  origin.files = {{"nodes", words.nodes}, {"pods", words.pods}};
+  return report::OpenbReport(origin, all);
+}
+
+}  // namespace
+
+int ReportSim(SimWords words, const Common& common) {
+  if (const auto checked = Complete(words); !checked) return Refuse(checked.error());
+  if (const auto checked = CheckNames(PoliciesOf(words)); !checked) return Refuse(checked.error());
+  if (const auto checked = report::CheckFolder(words.to, common.yes); !checked) {
+    return Refuse(checked.error());
+  }
+  if (words.set == "jobs") {
+    return Refuse({ErrorCode::kUsage, "there are no plots of the jobs set yet",
+                   "`muster sim compare` prints its table"});
+  }
+  const report::Origin origin{common.version, {}, words.seed};
+  const auto files = words.set == "openb" ? ReportOpenb(words, origin) : ReportArena(words, origin);
+  if (!files) return Refuse(files.error());
+  if (const auto written = report::WriteReport(words.to, *files, common.yes); !written) {
+    return Refuse(written.error());
+  }
+  Rows rows;
+  Json list = Json::array();
+  for (const auto& file : *files) {
+    const auto path = words.to + (words.to.ends_with('/') ? "" : "/") + file.name;
+    rows.push_back({path, fmt::format("{}", file.text.size()), file.shows});
+    list.push_back({{"file", path}, {"bytes", file.text.size()}, {"shows", file.shows}});
+  }
+  if (!ForPeople(common.output)) {
+    return ShowDocument(common.output,
+                        Json({{"name", words.to}, {"files", std::move(list)}}).dump());
+  }
+  std::cout << LayOut({"FILE", "BYTES", "SHOWS"}, rows, SheetNow());
+  return 0;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,44 @@
+// Report: what several policies did with one trace, as a page and its plots.
+//
+// Of each policy there is a run a seed, all with the same seeds. Tables and distributions speak of
+// all of them; what happened over time is shown of the first. Times that a run itself took are left
+// out, so the same inputs give the same bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/openb/experiment.h"
+#include "sim/pollux/arena.h"
+#include "sim/report/page.h"
+
+namespace muster::sim::report {
+
+struct Origin {
+  std::string version;                                     // of Muster
+  std::vector<std::pair<std::string, std::string>> files;  // what it is, and its path
+  std::int64_t seed = 0;                                   // the first
+};
+
+struct ArenaRuns {
+  std::string policy;
+  std::vector<ArenaResult> runs;  // at least one
+};
+std::vector<File> ArenaReport(const Origin& origin, const std::vector<ArenaRuns>& policies);
+
+struct OpenbRuns {
+  std::string policy;
+  std::vector<OpenbResult> runs;  // at least one
+};
+std::vector<File> OpenbReport(const Origin& origin, const std::vector<OpenbRuns>& policies);
+
+// "0", or "42 to 51".
+std::string SeedText(std::int64_t first, std::size_t count);
+// For a heading: the names, or only how many where they are many.
+std::string NameAll(std::size_t count, const std::string& names);
+// Marks the best of a column; those that print the same are equally good.
+void MarkBest(Grid& grid, std::size_t column, const std::vector<double>& values, bool least);
+
+}  // namespace muster::sim::report
