@@ -230,7 +230,7 @@ std::vector<TraceJob> Draw(std::uint64_t seed, int jobs) {
   std::int64_t now_s = 0;
   for (int i = 0; i < jobs; ++i) {
     now_s += random.Between(0, 900);
-    drawn.push_back(Job(now_s, 1LL << random.Between(0, 4), random.Between(1, 6000)));
+    drawn.push_back(Job(now_s, std::int64_t{1} << random.Between(0, 4), random.Between(1, 6000)));
   }
   return drawn;
 }
