@@ -230,7 +230,7 @@ std::vector<TraceJob> Draw(std::uint64_t seed, int jobs) {
   std::int64_t now_s = 0;
   for (int i = 0; i < jobs; ++i) {
     now_s += random.Between(0, 900);
-    drawn.push_back(Job(now_s, 1LL << random.Between(0, 4), random.Between(1, 6000)));
+    drawn.push_back(Job(now_s, std::int64_t{1} << random.Between(0, 4), random.Between(1, 6000)));
   }
   return drawn;
 }
@@ -272,6 +272,33 @@ TEST(MusterJobs, AQueueTakesBackItsShareAndTheOtherGoesOnLater) {
   const std::vector<TraceJob> jobs = {Job(0, 2, 10, "one"), Job(0, 2, 10, "one"),
                                       Job(4, 2, 5, "two")};
   EXPECT_EQ(ToldByMuster(jobs, 4), "0?a 0?b 0+a 0+b 4?c 4-b 4+c 9.c 9+b 10.a 15.b");
+}
+
+TEST(MusterJobs, AWatcherCanAskTheEngineBeforeAndAfterItDecides) {
+  class Curious : public JobWatcher {
+   public:
+    explicit Curious(const MusterJobs& muster) : muster_(muster) {}
+    void Submitted(const JobPlay& /*play*/, JobIndex job) override {
+      text += StateOf(job).active == 0 ? "w" : "r";
+    }
+    void Started(const JobPlay& /*play*/, JobIndex job) override {
+      text += StateOf(job).Satisfied() ? "R" : "W";
+    }
+    std::string text;
+
+   private:
+    const engine::JobState& StateOf(JobIndex job) const {
+      return muster_.cluster().job(muster_.IdOf(job));
+    }
+    const MusterJobs& muster_;
+  };
+  const std::vector<TraceJob> jobs = {Job(0, 2, 10), Job(1, 2, 10)};
+  const auto muster = MusterJobs::Make(jobs, 1, 2);
+  ASSERT_TRUE(muster);
+  Curious curious(**muster);
+  JobPlay play(jobs, 2, &curious);
+  ASSERT_TRUE(play.Run(**muster));
+  EXPECT_EQ(curious.text, "wRwR");
 }
 
 TEST(MusterJobs, EveryJobEndsAfterAllItsWork) {
