@@ -14,6 +14,7 @@ using model::GpuKind;
 
 namespace {
 
+constexpr double kStandstill = 1e-9;         // goodput of a size on which no batch runs
 constexpr std::int64_t kSilentMs = 300'000;  // who has reported nothing by then is taken as linear
 
 int HeldOn(const JobState& job, BankId bank) {
@@ -34,14 +35,39 @@ void Resizing::Run(std::int64_t now_ms) {
   seen_ = cluster_.facts_for_sizes();
   last_ms_ = now_ms;
   now_ms_ = now_ms;
+  divided_.resize(cluster_.queues().size());
   for (QueueId queue = 1; queue < cluster_.queues().size(); ++queue) {
     bool reported = false;
     for (const JobId id : cluster_.RunningIn(queue)) {
       reported |= cluster_.job(id).speed != nullptr;
       cluster_.AddServed(id, passed_ms * cluster_.job(id).active);
     }
+    if (!reported && divided_[queue]) SetFree(queue);
+    divided_[queue] = reported;
     if (!reported) continue;
     for (TypeId type = 0; type < cluster_.nodes().type_count(); ++type) Divide(queue, type);
+  }
+}
+
+// Jobs that run, and those that wait with nothing running.
+std::vector<JobId> Resizing::JobsOf(QueueId queue) const {
+  std::vector<JobId> jobs(cluster_.RunningIn(queue).begin(), cluster_.RunningIn(queue).end());
+  for (const auto& head : cluster_.waiting().OfQueue(queue)) {
+    if (head.job == kNone) continue;
+    for (const auto& waiter : cluster_.waiting().bucket(head.bucket).waiters()) {
+      if (cluster_.job(waiter.job).active == 0) jobs.push_back(waiter.job);
+    }
+  }
+  std::ranges::sort(jobs, {}, [&](JobId id) { return cluster_.job(id).sequence; });
+  return jobs;
+}
+
+// Nobody there reports any more: who is left grows as it can.
+void Resizing::SetFree(QueueId queue) {
+  for (const JobId id : JobsOf(queue)) {
+    if (cluster_.job(id).target == kNone) continue;
+    cluster_.SetTarget(id, kNone);
+    changed_.push_back(id);
   }
 }
 
@@ -92,7 +118,7 @@ ElasticJob Resizing::Weigh(const JobState& job) const {
   out.gpus = static_cast<int>(job.active);
   const auto value = [&](int gpus) {
     if (!job.speed) return std::log(gpus);
-    return std::log(job.speed->GoodputOn((gpus + node - 1) / node, gpus));
+    return std::log(std::max(kStandstill, job.speed->GoodputOn((gpus + node - 1) / node, gpus)));
   };
   for (int gpus = 1; gpus <= most; gpus = gpus < node ? 2 * gpus : gpus + node) {
     if (gpus >= least) out.sizes.push_back({gpus, value(gpus)});
@@ -121,29 +147,22 @@ ElasticJob Resizing::Weigh(const JobState& job) const {
 }
 
 void Resizing::List(QueueId queue, TypeId type, std::vector<Candidate>& out) const {
-  std::vector<JobId> jobs(cluster_.RunningIn(queue).begin(), cluster_.RunningIn(queue).end());
-  for (const auto& head : cluster_.waiting().OfQueue(queue)) {
-    if (head.job == kNone) continue;
-    for (const auto& waiter : cluster_.waiting().bucket(head.bucket).waiters()) {
-      if (cluster_.job(waiter.job).active == 0) jobs.push_back(waiter.job);
-    }
-  }
-  std::ranges::sort(jobs, {}, [&](JobId id) { return cluster_.job(id).sequence; });
-  for (const JobId id : jobs) {
+  for (const JobId id : JobsOf(queue)) {
     const JobState& job = cluster_.job(id);
     if (!TakesPart(job) || HomeOf(job) != type) continue;
     out.push_back({id, Weigh(job), {}});
   }
 }
 
-// GPUs that the candidates may hold together: what the queue's share leaves them.
+// GPUs that the candidates may hold together: what the queue's share leaves them, and not less than
+// they have: what is above the share is taken back when somebody can use it, by the rules for that.
 int Resizing::Budget(QueueId queue, const std::vector<Candidate>& candidates, int there) const {
   const QueueState& state = cluster_.queues()[queue];
   std::int64_t held = 0;
   for (const auto& candidate : candidates) held += candidate.elastic.gpus;
   const auto others = state.held[kGpuDim] / kMilli - held;
   return static_cast<int>(
-      std::clamp<std::int64_t>(state.share[kGpuDim] / kMilli - others, 0, there));
+      std::min<std::int64_t>(std::max(held, state.share[kGpuDim] / kMilli - others), there));
 }
 
 void Resizing::Divide(QueueId queue, TypeId type) {

@@ -34,6 +34,8 @@ class Resizing {
     SeatedJob seated;
   };
 
+  std::vector<JobId> JobsOf(QueueId queue) const;
+  void SetFree(QueueId queue);
   void List(QueueId queue, TypeId type, std::vector<Candidate>& out) const;
   bool TakesPart(const JobState& job) const;
   TypeId HomeOf(const JobState& job) const;
@@ -47,7 +49,8 @@ class Resizing {
   Placement& placement_;
   std::int64_t now_ms_ = 0;
   std::optional<std::int64_t> last_ms_;
-  std::uint64_t seen_ = 0;  // facts, at the last run
+  std::uint64_t seen_ = 0;     // facts, at the last run
+  std::vector<bool> divided_;  // by queue: its jobs have targets
   std::vector<WorkerRef> told_;
   std::vector<JobId> changed_;
 };

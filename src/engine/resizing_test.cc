@@ -152,6 +152,31 @@ TEST_F(ResizingTest, AQueueStaysWithinItsShare) {
   EXPECT_EQ(Gpus(theirs), 4U);
 }
 
+TEST_F(ResizingTest, WhatIsAboveTheShareIsTakenBackByTheRulesForThat) {
+  const JobId mine = Add("mine", 1, 8);
+  Settle();
+  Report(mine, 0.01);
+  Later(kMinute);
+  EXPECT_EQ(Gpus(mine), 8U);
+  rules_.clear();
+  const JobId theirs = Add("theirs", 2, 2, "other");
+  Later(kMinute);
+  EXPECT_EQ(Gpus(theirs), 2U);
+  EXPECT_EQ(rules_.front(), model::Rule::kShrink);
+}
+
+TEST_F(ResizingTest, WhenNobodyReportsAnyMoreJobsGrowAsTheyCan) {
+  const JobId good = Add("good", 1, 8), silent = Add("silent", 1, 8);
+  Settle();
+  Report(good, 0.01);
+  Later(kMinute);
+  EXPECT_EQ(cluster_->job(silent).target, Gpus(silent));
+  cluster_->RemoveJob(good);
+  Later(kMinute);
+  EXPECT_EQ(cluster_->job(silent).target, kNone);
+  EXPECT_EQ(Gpus(silent), 8U);
+}
+
 TEST_F(ResizingTest, JobsThatDoNotFitTogetherTakeTurns) {
   Make({}, 1);
   std::vector<JobId> jobs;
