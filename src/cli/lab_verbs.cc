@@ -20,7 +20,7 @@ constexpr const char* kReportNote =
     "index.html is one page without scripts that needs no network: tables, and plots of\n"
     "completion times, utilisation over time and who held GPUs when (pollux), or of\n"
     "allocation and fragmentation (openb). The same inputs give the same bytes. A folder\n"
-    "with other files in it is never written to.";
+    "that is neither empty nor a report is never written to.";
 
 void AddSim(Verbs& verbs, CLI::App* sim) {
   auto w = std::make_shared<SimWords>();

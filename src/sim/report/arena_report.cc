@@ -15,6 +15,7 @@ namespace {
 std::vector<std::string> Durations(const std::vector<double>& seconds) {
   const double longest = Most(seconds);
   std::vector<std::string> texts;
+  texts.reserve(seconds.size());
   for (const double one : seconds) {
     texts.push_back(longest >= 7200  ? fmt::format("{:.2f} h", one / 3600)
                     : longest >= 600 ? fmt::format("{:.1f} min", one / 60)
@@ -41,12 +42,14 @@ using Figure = double (*)(const ArenaResult&);
 
 std::vector<double> Over(const std::vector<ArenaResult>& runs, Figure figure) {
   std::vector<double> values;
+  values.reserve(runs.size());
   for (const auto& run : runs) values.push_back(figure(run));
   return values;
 }
 
 std::vector<double> MeansOf(const std::vector<ArenaRuns>& policies, Figure figure) {
   std::vector<double> means;
+  means.reserve(policies.size());
   for (const auto& one : policies) means.push_back(Mean(Over(one.runs, figure)));
   return means;
 }

@@ -101,6 +101,7 @@ void Page::Heading(const std::string& text) { body_ += fmt::format("<h2>{}</h2>\
 
 std::vector<File> Page::Finish() && {
   std::vector<std::string> names;
+  names.reserve(plots_.size());
   for (const auto& plot : plots_) names.push_back(plot.name);
   auto page = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n{}{}{}\"/>\n"
