@@ -67,7 +67,8 @@ void JobPlay::Touch(JobIndex job) {
 
 void JobPlay::Start(JobIndex job) {
   Track& track = tracks_[job];
-  MUSTER_CHECK(!Runs(job) && track.ended_ms < 0 && job < submitted_, "only who waits can start");
+  const bool waits = !Runs(job) && track.ended_ms < 0 && job < submitted_;
+  MUSTER_CHECK(waits, "only who waits can start");
   MUSTER_CHECK(jobs_[job].gpus <= free_gpus_, "a job starts on free GPUs");
   Touch(job);
   free_gpus_ -= jobs_[job].gpus;
