@@ -30,6 +30,7 @@ FIGURES = {
     "muster": ["lab.muster.jct_1x_s", "lab.muster.p99_1x_vs_pollux", "lab.muster.makespan_1x_vs_pollux",
                "lab.muster.jct_2x_vs_pollux", "lab.decision_64_p50_ms", "lab.pollux.run_s"],
     "large": ["lab.decision_2048_p50_ms"],
+    "estimates": ["lab.estimate_coverage_pct", "lab.estimate_pinball_vs_queue_quantile"],
     "openb": [*(f"lab.openb.{name.replace('-', '_')}_error_pts" for name in PLACERS), "lab.openb.muster_pct",
               "lab.openb.muster_worst_gain_pts", "lab.openb.run_s"],
 }
@@ -139,6 +140,16 @@ def large(report, folder):
     tell(report, "lab.decision_2048_p50_ms", run["policy_ms_p50"], "ms", [run["policy_ms_p50"]], ("Sia", 1000))
 
 
+def estimates(report, folder):
+    """Bounds of the start that were given at the submission, over the jobs that had to wait."""
+    files = [POLLUX / "philly.csv.gz", TRACES / "elasticflow" / "itp" / "cluster02.csv.gz"]
+    scores = [sim("run", "--set", "jobs", "--workload", file, "--policy", "muster", "--estimates")["estimates"] for file in files]
+    covered = [score["coverage_pct"] for score in scores]
+    tell(report, "lab.estimate_coverage_pct", max(covered, key=lambda pct: abs(pct - 90)), "%", covered)
+    ratios = [score["pinball_s"] / score["queue_pinball_s"] for score in scores]
+    tell(report, "lab.estimate_pinball_vs_queue_quantile", max(ratios), "ratio", ratios)
+
+
 def openb(report, folder):
     nodes = OPENB / "openb_node_list_gpu_node.csv"
     with open(OPENB / "reference" / "summary.csv", newline="") as file:
@@ -165,7 +176,7 @@ def openb(report, folder):
     tell(report, "lab.openb.run_s", statistics.median(walls), "s", walls)
 
 
-PARTS = {"exact": exact, "pollux": pollux, "muster": muster, "large": large, "openb": openb}
+PARTS = {"exact": exact, "pollux": pollux, "muster": muster, "large": large, "estimates": estimates, "openb": openb}
 
 
 def run(words, report):

@@ -69,6 +69,8 @@ void AddSim(Verbs& verbs, CLI::App* sim) {
     AddOption(command, "--gpus-per-node", w->gpus_per_node,
               "GPUs of a node; jobs: default 8; pollux: default 4")
         .Between(1, 64);
+    AddFlag(command, "--estimates", w->estimates,
+            "jobs: score forecasts of the start, in the document");
     AddOption(command, "--nodes", w->nodes, "openb: a file of nodes");
     AddOption(command, "--pods", w->pods, "openb: a file of pods");
     verbs.Formats(command, "table,wide,json,jsonl,yaml");

@@ -153,6 +153,10 @@ p99_jct_s
 makespan_s when the last job ended
 utilisation_pct of the jobs set: GPU-time used
 preemptions of all jobs of the jobs set
+estimates.waited with --estimates: jobs that had to wait
+estimates.coverage_pct started within the bound that was given when they came
+estimates.pinball_s mean loss of the bounds at 0.9
+estimates.queue_pinball_s of the queue's own 0.9 quantile instead
 restarts of all jobs of the pollux set
 policy_ms_p50 what a decision took
 jobs[].name

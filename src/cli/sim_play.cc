@@ -44,6 +44,7 @@ Result<void> Complete(SimWords& words) {
        {needs(!words.profiles.empty(), "--profiles", pollux),
         needs(!words.workload.empty(), "--workload", pollux || jobs),
         needs(!words.nodes.empty(), "--nodes", openb), needs(!words.pods.empty(), "--pods", openb),
+        jobs ? Result<void>{} : needs(words.estimates, "--estimates", false),
         openb ? needs(words.node_count > 0, "--node-count", false) : Result<void>{},
         openb ? needs(words.gpus_per_node > 0, "--gpus-per-node", false) : Result<void>{}}) {
     if (!checked) return checked;
@@ -96,6 +97,7 @@ Result<sim::JobsResult> PlayJobs(const SimWords& words, const std::string& polic
   options.workload = words.workload;
   options.policy = policy;
   options.nodes = words.node_count;
+  options.estimates = words.estimates;
   if (words.gpus_per_node > 0) options.gpus_per_node = words.gpus_per_node;
   options.progress = Teller(policy, progress);
   auto run = sim::RunJobs(options, clock);

@@ -25,6 +25,7 @@ struct SimWords {
   std::int64_t seeds = 1;  // of compare and report: from `seed` on
   std::string profiles, workload;
   std::int64_t node_count = 0, gpus_per_node = 0;  // of jobs and pollux; 0: as the set says
+  bool estimates = false;                          // of jobs
   std::string nodes, pods;
   std::string to;  // of report: a folder
 };

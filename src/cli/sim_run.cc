@@ -91,22 +91,29 @@ Result<Shown> ShowJobs(const SimWords& words, const std::string& policy, std::in
   for (const auto& job : run->jobs) {
     jobs.push_back({{"name", job.name}, {"wait_s", job.wait_s}, {"jct_s", job.jct_s}});
   }
-  return Shown{{{"policy", policy},
-                {"seed", seed},
-                {"workload", words.workload},
-                {"node_count", run->nodes},
-                {"gpus_per_node", run->gpus_per_node},
-                {"mean_wait_s", run->mean_wait_s},
-                {"p99_wait_s", run->p99_wait_s},
-                {"mean_jct_s", run->mean_jct_s},
-                {"p99_jct_s", run->p99_jct_s},
-                {"makespan_s", run->makespan_s},
-                {"utilisation_pct", run->utilisation_pct},
-                {"preemptions", run->preemptions},
-                {"wall_s", run->wall_s},
-                {"jobs", std::move(jobs)}},
-               {run->mean_wait_s, run->p99_wait_s, run->mean_jct_s, run->p99_jct_s, run->makespan_s,
-                run->utilisation_pct, static_cast<double>(run->preemptions)}};
+  Shown shown{{{"policy", policy},
+               {"seed", seed},
+               {"workload", words.workload},
+               {"node_count", run->nodes},
+               {"gpus_per_node", run->gpus_per_node},
+               {"mean_wait_s", run->mean_wait_s},
+               {"p99_wait_s", run->p99_wait_s},
+               {"mean_jct_s", run->mean_jct_s},
+               {"p99_jct_s", run->p99_jct_s},
+               {"makespan_s", run->makespan_s},
+               {"utilisation_pct", run->utilisation_pct},
+               {"preemptions", run->preemptions},
+               {"wall_s", run->wall_s},
+               {"jobs", std::move(jobs)}},
+              {run->mean_wait_s, run->p99_wait_s, run->mean_jct_s, run->p99_jct_s, run->makespan_s,
+               run->utilisation_pct, static_cast<double>(run->preemptions)}};
+  if (run->estimates) {
+    shown.document["estimates"] = {{"waited", run->estimates->waited},
+                                   {"coverage_pct", run->estimates->coverage_pct},
+                                   {"pinball_s", run->estimates->pinball_s},
+                                   {"queue_pinball_s", run->estimates->queue_pinball_s}};
+  }
+  return shown;
 }
 
 Result<Shown> Play(const SimWords& words, const std::string& policy, std::int64_t seed,

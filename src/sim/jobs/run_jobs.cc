@@ -49,22 +49,34 @@ const std::map<std::string, Factory>& Policies() {
   return policies;
 }
 
+// Tells how far the run is, and hands on to the estimates, where there are any.
 class Reporter : public JobWatcher {
  public:
-  Reporter(const std::function<void(double)>& progress, std::size_t jobs)
-      : progress_(progress), jobs_(jobs) {}
+  Reporter(const JobsOptions& options, std::size_t jobs) : options_(options), jobs_(jobs) {}
 
-  void Ended(const JobPlay& play, JobIndex /*job*/) override {
-    const auto percent = play.ended() * 100 / jobs_;
-    if (percent == told_) return;
-    told_ = percent;
-    progress_(static_cast<double>(percent) / 100);
+  void Submitted(const JobPlay& play, JobIndex job) override {
+    if (options_.estimates) estimates_.Submitted(play, job);
   }
+  void Started(const JobPlay& play, JobIndex job) override {
+    if (options_.estimates) estimates_.Started(play, job);
+  }
+  void Decided(const JobPlay& play) override {
+    if (options_.estimates) estimates_.Decided(play);
+  }
+  void Ended(const JobPlay& play, JobIndex job) override {
+    if (options_.estimates) estimates_.Ended(play, job);
+    const auto percent = play.ended() * 100 / jobs_;
+    if (percent == told_ || !options_.progress) return;
+    told_ = percent;
+    options_.progress(static_cast<double>(percent) / 100);
+  }
+  EstimateScore Score() const { return estimates_.Score(); }
 
  private:
-  const std::function<void(double)>& progress_;
+  const JobsOptions& options_;
   std::size_t jobs_;
   std::size_t told_ = 0;
+  Estimates estimates_;
 };
 
 double Seconds(std::int64_t ms) { return static_cast<double>(ms) / 1000; }
@@ -151,10 +163,11 @@ Result<JobsResult> RunJobs(const JobsOptions& options, Clock& clock) {
   const auto start_ns = clock.MonotonicNs();
   const auto policy = found->second(jobs, result);
   if (!policy) return tl::unexpected(policy.error());
-  Reporter reporter(options.progress, jobs.size());
-  JobPlay play(jobs, gpus, options.progress ? &reporter : nullptr);
+  Reporter reporter(options, jobs.size());
+  JobPlay play(jobs, gpus, &reporter);
   if (auto played = play.Run(**policy); !played) return tl::unexpected(played.error());
   Sum(jobs, play, result);
+  if (options.estimates) result.estimates = reporter.Score();
   result.wall_s = static_cast<double>(clock.MonotonicNs() - start_ns) * 1e-9;
   return result;
 }

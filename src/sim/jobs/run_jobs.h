@@ -6,11 +6,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "sim/jobs/estimates.h"
 #include "sim/jobs/trace_job.h"
 
 namespace muster::sim {
@@ -20,6 +22,7 @@ struct JobsOptions {
   std::string policy;
   std::int64_t nodes = 0;  // 0: as NodesFor says
   std::int64_t gpus_per_node = 8;
+  bool estimates = false;                     // score forecasts of the start as well
   std::function<void(double)> progress = {};  // told the share of jobs that have ended
 };
 
@@ -39,6 +42,7 @@ struct JobsResult {
   double makespan_s = 0;       // from the first submission to the last end
   double utilisation_pct = 0;  // GPU-time used of what the cluster had until then
   std::int64_t preemptions = 0;
+  std::optional<EstimateScore> estimates;
   double wall_s = 0;  // of the decisions and the loop, without reading the file
 };
 

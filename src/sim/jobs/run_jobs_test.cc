@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -60,6 +61,40 @@ TEST(RunJobs, TheOracleIsAheadOfStrictOrder) {
   const auto fifo = Play("fifo", 2), srtf = Play("srtf", 2);
   ASSERT_TRUE(fifo && srtf);
   EXPECT_LT(srtf->mean_jct_s, fifo->mean_jct_s);
+}
+
+TEST(RunJobs, EstimatesAreScoredOverTheJobsThatHadToWait) {
+  ManualClock clock;
+  const JobsOptions options{
+      .workload = Example(), .policy = "muster", .nodes = 2, .estimates = true};
+  const auto run = RunJobs(options, clock);
+  ASSERT_TRUE(run) << run.error().message;
+  ASSERT_TRUE(run->estimates);
+  const auto waited =
+      std::ranges::count_if(run->jobs, [](const JobsResult::Job& job) { return job.wait_s > 0; });
+  EXPECT_EQ(run->estimates->waited, waited);
+  EXPECT_GT(waited, 0);
+  EXPECT_GE(run->estimates->coverage_pct, 0);
+  EXPECT_LE(run->estimates->coverage_pct, 100);
+  const auto roomy =
+      RunJobs({.workload = Example(), .policy = "muster", .nodes = 100, .estimates = true}, clock);
+  EXPECT_EQ(roomy->estimates->waited, 0);
+  EXPECT_FALSE(Play("muster")->estimates);
+}
+
+// The bound that is given at the submission holds nine times out of ten, give or take a half, and
+// says more than the waits of the queue do.
+TEST(RunJobs, BoundsOfTheStartHoldOnPublicTraces) {
+  const char* folder = std::getenv("MUSTER_TRACES");
+  if (folder == nullptr) GTEST_SKIP() << "MUSTER_TRACES names no folder with the public traces";
+  ManualClock clock;
+  for (const char* file : {"/pollux/philly.csv.gz", "/elasticflow/itp/cluster02.csv.gz"}) {
+    const auto run = RunJobs(
+        {.workload = std::string(folder) + file, .policy = "muster", .estimates = true}, clock);
+    ASSERT_TRUE(run) << run.error().message;
+    EXPECT_NEAR(run->estimates->coverage_pct, 90, 5) << file;
+    EXPECT_LT(run->estimates->pinball_s, run->estimates->queue_pinball_s) << file;
+  }
 }
 
 TEST(RunJobs, WhatCannotBeIsSaid) {

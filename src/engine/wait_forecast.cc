@@ -1,0 +1,155 @@
+#include "engine/wait_forecast.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace muster::engine {
+namespace {
+
+constexpr std::size_t kRuntimesKept = 512;  // of a kind
+constexpr std::size_t kEnough = 30;         // runtimes for a kind to be judged by itself
+constexpr std::size_t kLongest = 8;         // runtimes beyond an age for it to be judged by them
+constexpr double kUnknown_s = 600;
+constexpr double kFirstGuess_s = 3600;                       // at most, of the very first wait
+constexpr double kFirst_s = 30, kStep = 1.3, kLast_s = 4e6;  // moments that are tried
+constexpr std::size_t kPastKept = 3000;
+constexpr std::size_t kLike = 200;      // situations that are like this one, at most
+constexpr std::size_t kLeastLike = 20;  // and at least
+constexpr double kHigh = 0.98;          // of them were over by then
+constexpr double kMiss = 0.1;           // bounds that may fail
+constexpr double kWiden = 0.05, kWidenEverywhere = 0.01, kWidest = 1;
+constexpr std::size_t kStartsKept = 20, kFewStarts = 5;
+constexpr double kSoon_s = 60;  // waits below it are alike
+constexpr std::array<double, 4> kWeights = {1, 1, 1, 0.3};
+
+double At(const std::vector<double>& sorted, double share) {
+  const double at = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(at);
+  const auto above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (sorted[above] - sorted[below]) * (at - static_cast<double>(below));
+}
+
+}  // namespace
+
+void Runtimes::Add(double seconds) {
+  order_.push_back(seconds);
+  sorted_.insert(std::ranges::lower_bound(sorted_, seconds), seconds);
+  if (order_.size() <= most_) return;
+  sorted_.erase(std::ranges::lower_bound(sorted_, order_.front()));
+  order_.pop_front();
+}
+
+double Runtimes::EndsWithin(double ran_s, double more_s) const {
+  const auto longer = std::ranges::upper_bound(sorted_, ran_s);
+  const auto left = sorted_.end() - longer;
+  // Who has run for long goes on for as long again.
+  if (left < static_cast<std::ptrdiff_t>(kLongest)) {
+    return more_s / (more_s + std::max(ran_s, kUnknown_s));
+  }
+  const auto over = std::upper_bound(longer, sorted_.end(), ran_s + more_s) - longer;
+  return static_cast<double>(over) / static_cast<double>(left);
+}
+
+const Runtimes& WaitForecast::RuntimesOf(const std::string& kind) const {
+  const auto found = runtimes_.find(kind);
+  return found != runtimes_.end() && found->second.size() >= kEnough ? found->second
+                                                                     : all_runtimes_;
+}
+
+// When as many GPUs as that have come free, as is to be expected.
+double WaitForecast::ComesFree(std::int64_t gpus, std::span<const Running> running) const {
+  std::vector<const Runtimes*> known;
+  for (const auto& one : running) known.push_back(&RuntimesOf(one.kind));
+  double more = kFirst_s;
+  for (; more < kLast_s; more *= kStep) {
+    double expected = 0;
+    for (std::size_t i = 0; i < running.size(); ++i) {
+      expected +=
+          static_cast<double>(running[i].gpus) * known[i]->EndsWithin(running[i].ran_s, more);
+    }
+    if (expected >= static_cast<double>(gpus)) break;
+  }
+  return more;
+}
+
+WaitForecast::Answer WaitForecast::Ask(double now_s, const Question& question,
+                                       std::span<const Running> running) {
+  LetPass(now_s);
+  const double free_s = ComesFree(question.missing_gpus, running);
+  const auto& starts = starts_[question.queue];
+  const double rate = starts.size() < kFewStarts ? 1e-3
+                                                 : static_cast<double>(starts.size()) /
+                                                       std::max(kSoon_s, now_s - starts.front());
+  const double line_s = static_cast<double>(question.ahead) / rate;
+  Open open{question.queue,
+            {std::log(free_s + kSoon_s), std::log(question.longest_wait_s + kSoon_s),
+             std::log(line_s + kSoon_s), std::log(2 * static_cast<double>(question.gpus))},
+            now_s};
+  const double first = std::min(free_s, kFirstGuess_s);
+  Answer answer{first, first};
+  if (!past_.empty()) {
+    std::vector<std::pair<double, double>> like;  // how far, and how long it waited
+    for (const auto& past : past_) {
+      double far = 0;
+      for (std::size_t i = 0; i < kWeights.size(); ++i) {
+        far += kWeights[i] * std::abs(past.situation[i] - open.situation[i]);
+      }
+      like.emplace_back(far, past.waited_s);
+    }
+    const auto count = std::min(like.size(), std::clamp(like.size() / 4, kLeastLike, kLike));
+    std::ranges::nth_element(like, like.begin() + static_cast<std::ptrdiff_t>(count - 1));
+    std::vector<double> waits;
+    for (std::size_t i = 0; i < count; ++i) waits.push_back(like[i].second);
+    std::ranges::sort(waits);
+    answer = {At(waits, 0.5), At(waits, kHigh)};
+  }
+  const auto widened = widened_.find(question.queue);
+  const double factor = std::exp(widened == widened_.end() ? widened_everywhere_ : widened->second);
+  answer.by_s = (answer.by_s + kSoon_s) * factor - kSoon_s;
+  answer.likely_s = std::min(answer.likely_s, answer.by_s);
+  open.by_s = answer.by_s;
+  due_.emplace(now_s + answer.by_s, question.job);
+  open_[question.job] = std::move(open);
+  return answer;
+}
+
+void WaitForecast::LetPass(double now_s) {
+  while (!due_.empty() && due_.begin()->first < now_s) {
+    const auto open = open_.find(due_.begin()->second);
+    due_.erase(due_.begin());
+    if (open == open_.end() || open->second.failed) continue;
+    open->second.failed = true;
+    Learn(open->second.queue, true);
+  }
+}
+
+void WaitForecast::Started(double now_s, std::uint64_t job) {
+  LetPass(now_s);
+  const auto found = open_.find(job);
+  if (found == open_.end()) return;
+  const Open& open = found->second;
+  const double waited = now_s - open.asked_s;
+  if (!open.failed) Learn(open.queue, false);
+  past_.push_back({open.situation, waited});
+  if (past_.size() > kPastKept) past_.pop_front();
+  auto& starts = starts_[open.queue];
+  starts.push_back(now_s);
+  if (starts.size() > kStartsKept) starts.pop_front();
+  open_.erase(found);
+}
+
+void WaitForecast::Ended(const std::string& kind, double ran_s) {
+  runtimes_.try_emplace(kind, kRuntimesKept).first->second.Add(ran_s);
+  all_runtimes_.Add(ran_s);
+}
+
+// Up when a bound has failed and down when one held, so that one of ten fails; never narrower than
+// what happened to others.
+void WaitForecast::Learn(const std::string& queue, bool failed) {
+  const double step = (failed ? 1 : 0) - kMiss;
+  auto& widened = widened_.try_emplace(queue, widened_everywhere_).first->second;
+  widened = std::clamp(widened + kWiden * step, 0.0, kWidest);
+  widened_everywhere_ = std::clamp(widened_everywhere_ + kWidenEverywhere * step, 0.0, kWidest);
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,91 @@
+// WaitForecast: when a job that has to wait will start, from what is known when it comes.
+//
+// Two steps. From how long jobs of their kind took, and how long those that run have run, it
+// follows when enough GPUs come free for all who wait: how that works out in truth depends on the
+// policy, on who comes next and on who is stopped. So the answer is what became of those jobs
+// before that came into a like situation: the same GPUs to come free, the same line before them.
+// The bound is widened by as much as bounds of that queue have failed lately, and a bound that has
+// passed counts as failed at once. A wrong forecast costs nobody anything: no decision asks it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace muster::engine {
+
+// Of jobs of one kind, the latest ones.
+class Runtimes {
+ public:
+  explicit Runtimes(std::size_t most) : most_(most) {}
+  void Add(double seconds);
+  std::size_t size() const { return sorted_.size(); }
+  // The chance that one which has run for so long ends within so much more.
+  double EndsWithin(double ran_s, double more_s) const;
+
+ private:
+  std::size_t most_;
+  std::deque<double> order_;
+  std::vector<double> sorted_;
+};
+
+class WaitForecast {
+ public:
+  struct Running {
+    std::string kind;  // jobs of one kind take about as long
+    double ran_s = 0;
+    std::int64_t gpus = 0;
+  };
+  struct Question {
+    std::uint64_t job = 0;
+    std::string queue;
+    std::int64_t gpus = 0;
+    std::int64_t missing_gpus = 0;  // until all who wait, and this one, could run
+    std::int64_t ahead = 0;         // jobs of its queue that wait
+    double longest_wait_s = 0;      // of those so far
+  };
+  struct Answer {
+    double likely_s = 0;
+    double by_s = 0;  // nine times out of ten
+  };
+
+  // Remembers the question, to learn from what comes of it.
+  Answer Ask(double now_s, const Question& question, std::span<const Running> running);
+  void Started(double now_s, std::uint64_t job);
+  void Ended(const std::string& kind, double ran_s);
+
+ private:
+  using Situation = std::array<double, 4>;
+  struct Open {
+    std::string queue;
+    Situation situation{};
+    double asked_s = 0;
+    double by_s = 0;
+    bool failed = false;
+  };
+  struct Past {
+    Situation situation{};
+    double waited_s = 0;
+  };
+
+  double ComesFree(std::int64_t gpus, std::span<const Running> running) const;
+  const Runtimes& RuntimesOf(const std::string& kind) const;
+  void LetPass(double now_s);
+  void Learn(const std::string& queue, bool failed);
+
+  std::map<std::string, Runtimes> runtimes_;
+  Runtimes all_runtimes_{4096};
+  std::deque<Past> past_;
+  std::unordered_map<std::uint64_t, Open> open_;
+  std::multimap<double, std::uint64_t> due_;          // by the end of their bound
+  std::map<std::string, std::deque<double>> starts_;  // by queue: the latest
+  std::map<std::string, double> widened_;             // by queue: logarithm of the factor
+  double widened_everywhere_ = 0;
+};
+
+}  // namespace muster::engine

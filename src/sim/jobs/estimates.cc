@@ -1,0 +1,87 @@
+#include "sim/jobs/estimates.h"
+
+#include <algorithm>
+
+namespace muster::sim {
+namespace {
+
+constexpr double kLevel = 0.9;
+
+double Seconds(std::int64_t ms) { return static_cast<double>(ms) / 1000; }
+
+// Jobs of one queue with one GPU, or with several, take about as long.
+std::string KindOf(const TraceJob& job) { return (job.gpus > 1 ? "+" : "1") + job.queue; }
+
+double QuantileOf(const std::vector<double>& sorted) {
+  return sorted[static_cast<std::size_t>(kLevel * static_cast<double>(sorted.size() - 1))];
+}
+
+void Insert(std::vector<double>& sorted, double value) {
+  sorted.insert(std::ranges::upper_bound(sorted, value), value);
+}
+
+double Loss(double bound, double value) {
+  return value >= bound ? kLevel * (value - bound) : (1 - kLevel) * (bound - value);
+}
+
+}  // namespace
+
+void Estimates::Submitted(const JobPlay& /*play*/, JobIndex job) { fresh_.push_back(job); }
+
+void Estimates::Ended(const JobPlay& play, JobIndex job) {
+  forecast_.Ended(KindOf(play.job(job)), Seconds(play.job(job).duration_ms));
+}
+
+void Estimates::Decided(const JobPlay& play) {
+  for (const auto job : fresh_) {
+    if (play.track(job).started_ms < 0) waiting_.insert(job);
+  }
+  for (const auto job : fresh_) {
+    if (waiting_.contains(job)) Ask(play, job);
+  }
+  fresh_.clear();
+}
+
+void Estimates::Ask(const JobPlay& play, JobIndex job) {
+  const auto& asks = play.job(job);
+  std::vector<engine::WaitForecast::Running> running;
+  for (const auto& [end_ms, other] : play.ends()) {
+    running.push_back({KindOf(play.job(other)), Seconds(play.DoneMs(other)), play.job(other).gpus});
+  }
+  engine::WaitForecast::Question question{job, asks.queue, asks.gpus, asks.gpus - play.free_gpus()};
+  for (const auto other : waiting_) {
+    if (other == job) continue;
+    question.missing_gpus += play.job(other).gpus;
+    if (play.job(other).queue != asks.queue) continue;
+    ++question.ahead;
+    question.longest_wait_s =
+        std::max(question.longest_wait_s, Seconds(play.now_ms() - play.job(other).submit_ms));
+  }
+  const auto answer = forecast_.Ask(Seconds(play.now_ms()), question, running);
+  const auto& mine = waits_[asks.queue];
+  const double queue_s = !mine.empty()         ? QuantileOf(mine)
+                         : !all_waits_.empty() ? QuantileOf(all_waits_)
+                                               : 0;
+  bounds_[job] = {answer.by_s, queue_s};
+}
+
+void Estimates::Started(const JobPlay& play, JobIndex job) {
+  if (waiting_.erase(job) == 0) return;
+  const double waited = Seconds(play.now_ms() - play.job(job).submit_ms);
+  const auto bounds = bounds_.extract(job).mapped();
+  ++waited_;
+  covered_ += waited <= bounds.ours_s ? 1 : 0;
+  loss_ += Loss(bounds.ours_s, waited);
+  queue_loss_ += Loss(bounds.queue_s, waited);
+  Insert(waits_[play.job(job).queue], waited);
+  Insert(all_waits_, waited);
+  forecast_.Started(Seconds(play.now_ms()), job);
+}
+
+EstimateScore Estimates::Score() const {
+  if (waited_ == 0) return {};
+  const auto count = static_cast<double>(waited_);
+  return {waited_, 100 * static_cast<double>(covered_) / count, loss_ / count, queue_loss_ / count};
+}
+
+}  // namespace muster::sim
