@@ -53,6 +53,18 @@ class FirstFiveMinutes(unittest.TestCase):
         names = [job["name"] for job in self.muster("ps", "--all")["jobs"]]
         self.assertEqual(names.count("pretrain"), 1)
 
+    def test_what_up_proposes_can_be_typed(self):
+        printed = self.up().stdout
+        lines = [line for line in printed.partition("Try:\n")[2].splitlines() if "scripts/up --stop" not in line]
+        self.assertGreater(len(lines), 5, printed)
+        typed = subprocess.run(["bash", "-ec", "\n".join(lines)], env=self.env, cwd=self.folder / "tree", capture_output=True, text=True,
+                               timeout=240)
+        self.assertEqual(typed.returncode, 0, typed.stdout + typed.stderr)
+        for job in self.muster("ps", "--all")["jobs"]:
+            done = subprocess.run([pathlib.Path(BUILD) / "bin" / "muster", "wait", job["id"]], env=self.env, capture_output=True, text=True,
+                                  timeout=120)
+            self.assertEqual(done.returncode, 0, f"{job['name']}: {done.stdout} {done.stderr}")
+
 
 if __name__ == "__main__":
     BUILD = str(pathlib.Path(sys.argv.pop(1)).resolve())

@@ -104,6 +104,45 @@ class Restore(Case):
         self.daemon.start()
         self.check(before)
 
+    def started_again(self, meanwhile):
+        """A job whose second launch began after the backup is restored and ends well; `meanwhile` is done to the pid of that launch."""
+        again = self.daemon.submit(job("until [ -e finish ]; do sleep 0.05; done", name="again", workdir=str(self.folder)))
+        self.daemon.wait(again, ("running",))
+        copy = self.path("backup.db")
+        self.assertEqual(self.musterd("backup", copy).returncode, 0)
+        self.daemon.call("POST", f"jobs/{again}:suspend")
+        self.daemon.wait(again, ("suspended",))
+        self.daemon.call("POST", f"jobs/{again}:resume")
+        pid = self.daemon.wait(again, ("running",))["status"]["workers"][0]["pid"]
+        self.end()
+        meanwhile(pid)
+        for name in glob.glob(str(self.path("state") / "journal.db*")):
+            os.unlink(name)
+        shutil.copy(copy, self.path("state") / "journal.db")
+        self.assertEqual(self.musterd("repair").returncode, 0)
+        self.daemon.start()  # the machine knows a launch that the journal does not
+        self.path("finish").touch()
+        self.assertEqual(self.daemon.wait(again)["status"]["phase"], "succeeded")
+
+    def test_what_was_started_again_since_the_backup_is_started_once_more(self):
+        self.started_again(lambda pid: None)
+
+    def test_so_is_what_ended_before_the_restore(self):
+        def finish(pid):
+            self.path("finish").touch()
+            self.until(lambda: not pathlib.Path(f"/proc/{pid}").exists())
+
+        self.started_again(finish)
+
+    def test_so_is_what_was_killed_with_its_shim_before_the_restore(self):
+        def kill(pid):
+            shim = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+            os.kill(shim, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
+            self.until(lambda: not pathlib.Path(f"/proc/{pid}").exists())
+
+        self.started_again(kill)
+
     def test_postgresql_backed_up_under_load_and_restored(self):
         tools = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"))
         if not tools or os.geteuid() != 0:

@@ -192,7 +192,8 @@ Result<void> LocalPool::Spawn(const Launch& launch) {
     return Fail(ErrorCode::kUnavailable, "another launch " + launch.key.Name() + " still lives");
   }
   if (::access((run + "/begun").c_str(), F_OK) == 0) {
-    return Fail(ErrorCode::kConflict, "launch " + launch.key.Name() + " was started before");
+    // By a journal that had gone further than the one put back since: the next name is free.
+    return Fail(ErrorCode::kUnavailable, "launch " + launch.key.Name() + " was started before");
   }
   auto order = MakeOrder(launch, folders_, machine_);
   if (!order) return tl::unexpected(order.error());
