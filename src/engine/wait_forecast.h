@@ -14,7 +14,6 @@
 #include <map>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace muster::engine {
@@ -81,7 +80,7 @@ class WaitForecast {
   std::map<std::string, Runtimes> runtimes_;
   Runtimes all_runtimes_{4096};
   std::deque<Past> past_;
-  std::unordered_map<std::uint64_t, Open> open_;
+  std::map<std::uint64_t, Open> open_;
   std::multimap<double, std::uint64_t> due_;          // by the end of their bound
   std::map<std::string, std::deque<double>> starts_;  // by queue: the latest
   std::map<std::string, double> widened_;             // by queue: logarithm of the factor
