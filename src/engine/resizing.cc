@@ -193,6 +193,7 @@ void Resizing::Divide(QueueId queue, TypeId type) {
   int there = 0;
   for (const int gpus : room) there += gpus;
   std::vector<ElasticJob> elastic;
+  elastic.reserve(candidates.size());
   for (const auto& candidate : candidates) elastic.push_back(candidate.elastic);
   const auto gpus = DivideByValue(elastic, Budget(queue, candidates, there));
   std::vector<SeatedJob> seated;

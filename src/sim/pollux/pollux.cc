@@ -263,6 +263,7 @@ void Pollux::Search::Add(State state) {
 
 void Pollux::Search::Survive() {
   std::vector<TwoScores> scores;
+  scores.reserve(pool_.size());
   for (const auto& candidate : pool_) scores.push_back(candidate.scores);
   const auto standings = StandingsOf(scores);
   for (std::size_t i = 0; i < pool_.size(); ++i) pool_[i].standing = standings[i];
@@ -324,6 +325,7 @@ std::vector<Pollux::State> Pollux::Search::Run(std::vector<State> from) {
     return a.scores.first > b.scores.first;
   });
   std::vector<State> front;
+  front.reserve(pool_.size());
   for (auto& candidate : pool_) front.push_back(std::move(candidate.state));
   return front;
 }
