@@ -23,6 +23,10 @@ int HeldOn(const JobState& job, BankId bank) {
   }));
 }
 
+int LeastOf(const JobState& job) {
+  return static_cast<int>(std::max<std::uint32_t>(1, job.groups[0].minimum));
+}
+
 }  // namespace
 
 void Resizing::Run(std::int64_t now_ms) {
@@ -73,7 +77,7 @@ void Resizing::SetFree(QueueId queue) {
 
 bool Resizing::TakesPart(const JobState& job) const {
   if (!job.preemptible || job.on_hold || job.groups.size() != 1 || job.leaving > 0) return false;
-  if (job.active + job.pending != job.workers.size()) return false;
+  if (job.workers.empty() || job.active + job.pending != job.workers.size()) return false;
   const Worker& first = job.workers[0];
   const auto& gpu = cluster_.shapes()[first.shape].spec.request.gpu;
   const auto& wish = job.groups[0].wish;
@@ -106,7 +110,7 @@ TypeId Resizing::HomeOf(const JobState& job) const {
 ElasticJob Resizing::Weigh(const JobState& job) const {
   const auto& policy = cluster_.policy();
   const int node = static_cast<int>(cluster_.nodes().max_devices());
-  const int least = static_cast<int>(job.groups[0].minimum);
+  const int least = LeastOf(job);
   int most = static_cast<int>(job.workers.size());
   const bool silent =
       !job.speed && job.active > 0 && now_ms_ - job.workers[0].started_ms > kSilentMs;
@@ -120,11 +124,11 @@ ElasticJob Resizing::Weigh(const JobState& job) const {
     if (!job.speed) return std::log(gpus);
     return std::log(std::max(kStandstill, job.speed->GoodputOn((gpus + node - 1) / node, gpus)));
   };
-  for (int gpus = 1; gpus <= most; gpus = gpus < node ? 2 * gpus : gpus + node) {
+  for (int gpus = 1; gpus <= most; gpus = gpus < node ? std::min(2 * gpus, node) : gpus + node) {
     if (gpus >= least) out.sizes.push_back({gpus, value(gpus)});
   }
   for (const int gpus : {least, out.gpus}) {
-    if (gpus == 0 || std::ranges::find(out.sizes, gpus, &ElasticSize::gpus) != out.sizes.end()) {
+    if (gpus < least || std::ranges::find(out.sizes, gpus, &ElasticSize::gpus) != out.sizes.end()) {
       continue;
     }
     out.sizes.push_back({gpus, value(gpus)});
@@ -202,6 +206,13 @@ void Resizing::Divide(QueueId queue, TypeId type) {
     seated.push_back(candidates[i].seated);
   }
   const auto seats = SeatByNodes(seated, room);
+  // Sizes that fit by number but not by node are none: rather nothing changes than that a job which
+  // runs, and is to run, loses its place.
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const auto least = LeastOf(cluster_.job(candidates[i].job));
+    const bool has_too_few = std::ssize(seats[i]) < least;
+    if (has_too_few && gpus[i] >= least && candidates[i].elastic.gpus >= least) return;
+  }
   for (std::size_t i = 0; i < candidates.size(); ++i) Leave(candidates[i], seats[i], banks);
   for (std::size_t i = 0; i < candidates.size(); ++i) Take(candidates[i], seats[i], banks);
 }
@@ -225,9 +236,9 @@ void Resizing::Leave(const Candidate& candidate, const Seats& seats,
 // Those who left take the new seats, then those who wait.
 void Resizing::Take(const Candidate& candidate, const Seats& seats, std::span<const BankId> banks) {
   const JobState& job = cluster_.job(candidate.job);
-  const auto least = job.groups[0].minimum;
-  if (seats.size() < least) {  // the seats are not enough: it waits for its turn
-    cluster_.SetTarget(candidate.job, least);
+  const auto least = LeastOf(job);
+  if (std::ssize(seats) < least) {  // the seats are not enough: it waits for its turn
+    cluster_.SetTarget(candidate.job, static_cast<std::uint32_t>(least));
   } else {
     std::vector<std::uint32_t> waiting;
     for (const bool leaver : {true, false}) {

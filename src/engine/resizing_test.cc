@@ -177,6 +177,20 @@ TEST_F(ResizingTest, WhenNobodyReportsAnyMoreJobsGrowAsTheyCan) {
   EXPECT_EQ(Gpus(silent), 8U);
 }
 
+TEST_F(ResizingTest, AJobThatRunsIsNotLeftWithLessThanItsMinimum) {
+  Make({}, 3);
+  const JobId odd = Add("odd", 3, 12), none = Add("none", 0, 4), pair = Add("pair", 2, 2);
+  Settle();
+  for (int minute = 0; minute < 20; ++minute) {
+    Report(odd, minute % 2 == 0 ? 0.01 : 100);
+    Report(pair, 0.01);
+    Later(kMinute);
+    EXPECT_GE(Gpus(odd), 3U);
+    EXPECT_EQ(Gpus(pair), 2U);
+  }
+  EXPECT_LE(Gpus(odd) + Gpus(none) + Gpus(pair), 12U);
+}
+
 TEST_F(ResizingTest, JobsThatDoNotFitTogetherTakeTurns) {
   Make({}, 1);
   std::vector<JobId> jobs;
