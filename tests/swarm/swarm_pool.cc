@@ -12,6 +12,25 @@ namespace {
 
 constexpr std::int64_t kNever = INT64_MAX / 2;
 
+// What a worker tells of its speed; now and then what none can tell in earnest.
+model::Speed DrawSpeed(Random& random, const Launch& launch) {
+  model::Speed speed;
+  std::set<std::string> nodes;
+  for (const auto& member : launch.members) nodes.insert(member.node);
+  speed.nodes = static_cast<std::int32_t>(nodes.size());
+  speed.gpus = static_cast<std::int32_t>(launch.members.size());
+  speed.samples = static_cast<std::int32_t>(random.Between(8, 32));
+  speed.compute_us = random.Between(1'000, 200'000);
+  speed.step_us = speed.compute_us + random.Between(0, 400'000);
+  speed.noise_milli = random.Between(0, 1'000'000);
+  speed.first_batch = 32;
+  speed.most_batch = 2048;
+  speed.least_samples = 8;
+  speed.most_samples = 32;
+  if (random.Chance(10)) speed.step_us = random.Between(-5, 0);
+  return speed;
+}
+
 }  // namespace
 
 Result<std::vector<model::Node>> SwarmPool::Discover() {
@@ -201,6 +220,11 @@ std::vector<PoolEvent> SwarmPool::Poll() {
     if (p.starts_ms + p.late_ms / 2 <= now && p.starts_ms <= p.ends_ms &&
         (start_told_.insert(key).second || again)) {
       event.kind = PoolEvent::Kind::kStarted;
+      out.push_back(event);
+    }
+    if (!p.ended && !story_.calm && start_told_.contains(key) && random_.Chance(5)) {
+      event.kind = PoolEvent::Kind::kSpeed;
+      event.speed = DrawSpeed(random_, p.launch);
       out.push_back(event);
     }
     if (!p.ended) continue;
