@@ -76,6 +76,7 @@ TEST_F(SalvageTest, ADamagedPageCutsTheJournalThereAndCostsHistoryThatPageOnly) 
   EXPECT_GT(Last() + Ended(), kRecords) << "one of the two was not hit at all";
   EXPECT_LT(Last() + Ended(), 2 * kRecords);
   EXPECT_TRUE(fs::exists(path_ + ".damaged"));
+  EXPECT_EQ(fs::status(path_).permissions(), fs::perms::owner_read | fs::perms::owner_write);
 }
 
 TEST_F(SalvageTest, ASoundFileStaysAsItIs) {
