@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -190,8 +191,17 @@ void CheckNodes(Session& session, Findings& findings) {
 void CheckMachine(Session& session, Findings& findings) {
   if (!session.target().local()) return;
   std::error_code failed;
-  if (std::filesystem::exists("/sys/fs/cgroup/cgroup.controllers", failed)) {
-    findings.Ok("cgroup", "version 2");
+  if (std::ifstream file("/sys/fs/cgroup/cgroup.controllers"); file) {
+    std::string named;
+    std::getline(file, named);
+    const auto missing = ControllersMissing(named);
+    if (missing.empty()) {
+      findings.Ok("cgroup", "version 2");
+    } else {
+      findings.Warn("cgroup", "version 2 without control of " + missing,
+                    "limits of cores and memory are kept less well; boot with "
+                    "systemd.unified_cgroup_hierarchy=1");
+    }
   } else if (std::filesystem::exists("/sys/fs/cgroup/memory", failed)) {
     findings.Warn("cgroup", "version 1", "limits are kept best with version 2");
   } else {
@@ -266,6 +276,16 @@ void Print(const Json& findings, const Sheet& sheet) {
 }
 
 }  // namespace
+
+std::string ControllersMissing(const std::string& named) {
+  std::string missing;
+  for (const char* need : {"cpu", "memory"}) {
+    if ((" " + named + " ").find(std::string(" ") + need + " ") != std::string::npos) continue;
+    missing += missing.empty() ? "" : " and ";
+    missing += need;
+  }
+  return missing;
+}
 
 int Doctor(Session& session, const std::string& version) {
   Findings findings;

@@ -12,4 +12,7 @@ namespace muster::cli {
 
 int Doctor(Session& session, const std::string& version);
 
+// What limits need and this line of cgroup.controllers does not name: "cpu", "cpu and memory", "".
+std::string ControllersMissing(const std::string& named);
+
 }  // namespace muster::cli
