@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -304,6 +305,23 @@ std::string WhyText(std::string_view why) {
     if (word.why == why) return std::string(word.said);
   }
   return std::string(why);
+}
+
+std::string TellStart(const nlohmann::json& estimate) {
+  constexpr std::int64_t kMinuteMs = 60'000;
+  const auto about = [](std::int64_t ms) {  // as exact as it is sure
+    const auto unit = ms < 30 * kMinuteMs ? kMinuteMs : 5 * kMinuteMs;
+    return FormatDurationMs(std::max(unit, (ms + unit / 2) / unit * unit));
+  };
+  if (estimate.contains("never")) return "never, as things are";
+  const auto likely = about(estimate.value("likely_ms", std::int64_t{0}));
+  if (estimate.value("reserved", false))
+    return "in " + likely + ": room is kept for it from then on";
+  if (!estimate.contains("by_ms")) {
+    return "likely in " + likely + ", by how long jobs run; too few have waited to say how sure";
+  }
+  return "likely in " + likely + ", nine times out of ten within " +
+         about(estimate.value("by_ms", std::int64_t{0}));
 }
 
 Explained TellWhy(const std::string& who, const nlohmann::json& explanation) {

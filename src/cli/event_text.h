@@ -19,6 +19,8 @@ std::string SentenceOf(const nlohmann::json& event);
 struct Explained {
   std::string before, phase, after;
 };
+// When a job that waits will start: "likely in 25m, nine times out of ten within 2h".
+std::string TellStart(const nlohmann::json& estimate);
 Explained TellWhy(const std::string& who, const nlohmann::json& explanation);
 
 // Why a worker or a job had to stop: "idle-limit" is "it was idle for too long".

@@ -91,6 +91,11 @@ int Why(Session& session, const std::string& job) {
     const bool runs = phase == "running" || phase == "starting";
     Headline(TellWhy("job " + got.value("id", "") + " " + got.value("name", ""), got));
     Facts(got);
+    if (got.contains("kept")) {
+      const auto& kept = got.at("kept");
+      Line("kept for", kept.value("for", "") + ", from " + Clock(TimeMs(kept, "from")) + " on");
+    }
+    if (got.contains("estimate")) Line("estimate", "starts " + TellStart(got.at("estimate")));
     for (const auto& change : got.value("would_start_it", Json::array())) {
       Line(runs ? "grows if" : "starts if", "you " + Plain(change));
     }

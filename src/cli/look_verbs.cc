@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/units.h"
+#include "cli/event_text.h"
 #include "cli/job_verbs.h"
 #include "cli/options.h"
 #include "cli/text.h"
@@ -63,6 +64,9 @@ int Plan(Session& session, const std::string& word) {
     std::cout << got.value("sentence", "") << '\n';
     const auto when = got.value("when", "");
     if (when != "later") std::cout << "because " << got.value("why", "") << '\n';
+    if (got.contains("estimate")) {
+      std::cout << "it would start " << TellStart(got.at("estimate")) << '\n';
+    }
     Rows places, displaced;
     for (const auto& place : got.at("places")) {
       places.push_back(

@@ -55,6 +55,17 @@ jobs_ahead
 held_by[].queue
 held_by[].gpus
 held_by[].right why it may keep them
+kept.for with the gate `reserved`: who is to have the room
+kept.from
+kept.to
+estimate.likely_at
+estimate.likely_ms from now
+estimate.by_at nine times out of ten
+estimate.by_ms
+estimate.confidence_pct
+estimate.waits that it was learned from
+estimate.reserved room is kept for it from the likely time on
+estimate.never why, and then nothing else
 would_start_it[] each alone
 virtual
 simulated)"},
@@ -157,6 +168,9 @@ estimates.waited with --estimates: jobs that had to wait
 estimates.coverage_pct started within the bound that was given when they came
 estimates.pinball_s mean loss of the bounds at 0.9
 estimates.queue_pinball_s of the queue's own 0.9 quantile instead
+estimates.runtimes jobs whose run time was guessed
+estimates.runtime_factor by how much in the middle: 2 is twice or half as long
+estimates.plain_factor of the middle run time of all jobs before instead
 restarts of all jobs of the pollux set
 policy_ms_p50 what a decision took
 jobs[].name

@@ -111,7 +111,10 @@ Result<Shown> ShowJobs(const SimWords& words, const std::string& policy, std::in
     shown.document["estimates"] = {{"waited", run->estimates->waited},
                                    {"coverage_pct", run->estimates->coverage_pct},
                                    {"pinball_s", run->estimates->pinball_s},
-                                   {"queue_pinball_s", run->estimates->queue_pinball_s}};
+                                   {"queue_pinball_s", run->estimates->queue_pinball_s},
+                                   {"runtimes", run->estimates->runtimes},
+                                   {"runtime_factor", run->estimates->runtime_factor},
+                                   {"plain_factor", run->estimates->plain_factor}};
   }
   return shown;
 }

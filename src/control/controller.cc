@@ -22,6 +22,7 @@ namespace {
 constexpr std::int64_t kIdleCycleMs = 5'000;  // delays and graces run out without any event
 constexpr std::int64_t kSearchAgainMs = 100;
 constexpr std::int64_t kUseEveryMs = 60'000;
+constexpr std::size_t kRuntimesRecalled = 2'000;  // ended jobs that are read again at the start
 
 }  // namespace
 
@@ -64,6 +65,11 @@ void Controller::Emit(model::EventBody body) {
     members_ = MembersOf(state_.queues());
   }
   if (built_) engine_.Apply(event, state_);
+  if (const auto* placed = std::get_if<model::WorkerPlaced>(&event.body)) {
+    outlook_.Started(placed->job, event.at_ms);
+  } else if (const auto* submitted = std::get_if<model::JobSubmitted>(&event.body)) {
+    outlook_.Submitted(submitted->job + (submitted->spec->array ? 1 : 0));
+  }
   // What the engine decided itself, and what changes nothing for it, is no reason to ask it again.
   const auto none = [&event]<typename... T>() {
     return (std::holds_alternative<T>(event.body) || ...);
@@ -122,7 +128,19 @@ Result<void> Controller::Recover() {
   next_cycle_ms_ = 0;
   use_folded_ms_ = NowMs();
   AdoptAll();
+  RecallRuntimes();
   return {};
+}
+
+// How long jobs ran before this start. Advice: what cannot be read is not known.
+void Controller::RecallRuntimes() {
+  if (runtimes_recalled_) return;
+  runtimes_recalled_ = true;
+  auto ended = ports_.store.History({.limit = kRuntimesRecalled});
+  if (!ended) return;
+  for (auto row = ended->rbegin(); row != ended->rend(); ++row) {
+    if (const auto job = state::DecodeJobRecord(row->body); job) outlook_.Ended(*job);
+  }
 }
 
 Result<void> Controller::ReadJournal() {
@@ -421,6 +439,7 @@ Result<void> Controller::RunCycle() {
   next_cycle_ms_ = now + (plan->complete ? kIdleCycleMs : kSearchAgainMs);
   Emit(model::CycleRan{plan->complete, plan->steps, now});
   Carry(*plan);
+  outlook_.Cycled(state_, engine_, now);
   return {};
 }
 

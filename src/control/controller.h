@@ -24,6 +24,7 @@
 #include "base/histogram.h"
 #include "base/result.h"
 #include "control/access.h"
+#include "control/outlook.h"
 #include "model/event.h"
 #include "model/spec_codec.h"
 #include "pools/pool.h"
@@ -160,6 +161,7 @@ class Controller {
   Result<std::string> Export();
   const Settings& settings() const { return settings_; }
   const Vitals& vitals() const { return vitals_; }
+  const Outlook& outlook() const { return outlook_; }
   struct Search {
     std::string user;                // its own jobs come before those of others
     const Access* access = nullptr;  // what it may not see is not there; null: it sees all
@@ -190,6 +192,7 @@ class Controller {
   Result<void> ReadJournal();
   Result<void> JoinNodes();
   void AdoptAll();
+  void RecallRuntimes();
   void TakeUp(const pools::LaunchKey& key, pools::Found found);
 
   void Handle(const pools::PoolEvent& event);
@@ -230,6 +233,7 @@ class Controller {
   Vitals vitals_;
   state::State state_;
   EngineView engine_;
+  Outlook outlook_;
   std::vector<state::Record> batch_;
   std::vector<state::HistoryRow> history_;
   std::vector<state::AuditRow> audits_;
@@ -245,7 +249,8 @@ class Controller {
   std::unordered_map<JobNumber, std::int64_t> due_of_;
   bool journal_read_ = false;
   bool built_ = false;  // the engine's cluster is there
-  bool dirty_ = true;   // the engine has something new to look at
+  bool runtimes_recalled_ = false;
+  bool dirty_ = true;  // the engine has something new to look at
   std::int64_t next_cycle_ms_ = 0;
   std::int64_t wall_offset_ms_ = 0;
   std::int64_t last_ms_ = 0;

@@ -260,6 +260,7 @@ void Controller::EndJob(JobNumber id, End end, StopWhy why, std::uint32_t worker
   const JobRecord& job = *state_.Find(id);
   history_.push_back({id, job.spec->name, job.user, job.spec->queue, std::string(Name(end)),
                       job.submitted_ms, job.ending->at_ms, state::EncodeJobRecord(job)});
+  outlook_.Ended(job);
   // One after the other and not one inside the other: chains of followers can be long.
   if (refusing_) return;
   refusing_ = true;

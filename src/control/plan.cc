@@ -37,10 +37,16 @@ const char* WhyOf(model::Rule rule) {
       return "a node is being drained";
     case model::Rule::kResize:
       return "elastic jobs of its queue get the sizes that pay best";
+    case model::Rule::kReservation:
+      return "a reservation has begun";
     case model::Rule::kFreeCapacity:
       break;
   }
   return "there is room";
+}
+
+std::optional<JobNumber> KnownTo(const EngineView& engine, JobNumber job) {
+  return engine.Has(job) ? std::optional(job) : std::nullopt;
 }
 
 }  // namespace
@@ -50,6 +56,7 @@ Trial::Trial(Controller& control, const model::Job& job, const Access& access)
       engine_(control.settings().engine),
       now_ms_(control.NowMs()),
       job_(state_.next_job()),
+      start_(control.outlook().StartOf(job, std::nullopt, control.engine(), now_ms_)),
       access_(access) {
   state_.Fold(
       {now_ms_,
@@ -63,6 +70,8 @@ Trial::Trial(Controller& control, const state::JobRecord& job, const Access& acc
       now_ms_(control.NowMs()),
       job_(job.id),
       held_(job.held),
+      start_(control.outlook().StartOf(*job.spec, KnownTo(control.engine(), job.id),
+                                       control.engine(), now_ms_)),
       access_(access) {
   if (job.held) state_.Fold({now_ms_, model::JobHeld{job_, false, access_.caller().user}});
 }
@@ -171,6 +180,12 @@ model::DocNode Trial::View() {
   Put(node, "when", TextNode(!job.Holds() ? "later" : clear ? "now" : "when-room-is-made"));
   Put(node, "sentence", TextNode((held_ ? "once it is released, " : "") + sentence));
   Put(node, "why", TextNode(why));
+  if (!job.Holds() && sim::BarOf(job, now_ms_) == sim::Bar::kNone) {
+    const auto verdict = engine_.Explain(job_, now_ms_);
+    if (verdict) {
+      Put(node, "estimate", StartView(start_, engine_.cluster(), *verdict, now_ms_));
+    }
+  }
   Put(node, "places", std::move(places));
   Put(node, "displaced", std::move(displaced));
   return node;

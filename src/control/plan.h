@@ -42,7 +42,8 @@ class Trial {
   EngineView engine_;
   std::int64_t now_ms_;
   JobNumber job_;
-  bool held_ = false;  // it is tried as if it were released
+  bool held_ = false;     // it is tried as if it were released
+  Outlook::Start start_;  // should it have to wait
   Access access_;
   std::vector<Displaced> displaced_;
 };

@@ -42,16 +42,6 @@ DocNode ExitView(const model::ExitFacts& exit) {
   return node;
 }
 
-std::int64_t AskedMilli(const model::Job& spec) {
-  std::int64_t asked = 0;
-  for (const auto& role : spec.roles) {
-    const auto& gpu = role.request.gpu;
-    const auto each = gpu.kind == model::GpuKind::kShare ? gpu.share_milli : kMilli;
-    asked += role.count * gpu.devices * each;
-  }
-  return asked;
-}
-
 bool OnMarked(Controller& control, const JobRecord& job, const char* label) {
   return std::any_of(job.workers.begin(), job.workers.end(), [&](const auto& worker) {
     const auto node = control.state().nodes().find(worker.node);
@@ -192,6 +182,7 @@ DocNode JobView(Controller& control, const Access& access, const JobRecord& job,
   const auto now = control.NowMs();
   Put(status, "ran_ms",
       NumberNode(job.ran_ms + (job.running_since_ms > 0 ? now - job.running_since_ms : 0)));
+  if (job.expected_ms > 0) Put(status, "expected_ms", NumberNode(job.expected_ms));
   Put(status, "restarts", NumberNode(job.restarts));
   if (job.stopping != StopWhy::kNone) Put(status, "stopping", TextNode(Name(job.stopping)));
   if (!job.preemptions.empty()) {

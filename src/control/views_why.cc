@@ -71,6 +71,19 @@ void PutExplanation(Controller& control, const Access& access, const engine::Exp
     }
     Put(node, "needs_nodes_out_of_service", std::move(away));
   }
+  if (why.gate == model::Gate::kReserved) {
+    DocNode kept = MapNode();
+    if (why.kept.job != engine::kNone) {
+      const auto keeper = control.engine().NumberOf(why.kept.job);
+      Put(kept, "for", TextNode(JobName(control.state(), access, keeper)));
+    } else {
+      const auto& booking = cluster.reservations()[why.kept.booking];
+      Put(kept, "for", TextNode("reservation " + booking.name));
+      Put(kept, "to", TimeNode(booking.to_ms));
+    }
+    Put(kept, "from", TimeNode(why.kept.from_ms));
+    Put(node, "kept", std::move(kept));
+  }
   DocNode nodes = MapNode();
   for (std::size_t f = 0; f < engine::kFilters; ++f) {
     if (why.nodes[f] > 0) {
@@ -175,8 +188,12 @@ DocNode WhyView(Controller& control, const Access& access, const JobRecord& job)
     if (sentence.empty()) {
       const auto why = control.engine().Explain(job.id, control.NowMs());
       if (why) {
-        sentence = engine::Sentence(control.engine().cluster(), *why);
+        const auto& cluster = control.engine().cluster();
+        const auto now = control.NowMs();
+        sentence = engine::Sentence(cluster, *why);
         PutExplanation(control, access, *why, node);
+        const auto start = control.outlook().StartOf(*job.spec, job.id, control.engine(), now);
+        Put(node, "estimate", StartView(start, cluster, *why, now));
       }
     }
   }

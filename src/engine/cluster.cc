@@ -250,6 +250,7 @@ void Cluster::CountActive(JobState& job, std::uint32_t group, int sign) {
 void Cluster::Contribute(JobId id, const Worker& worker, int sign) {
   JobState& job = jobs_[id];
   ++changes_in_[job.queue];
+  NoteEnd(id);
   const auto count = [sign](std::uint32_t& value) {
     value = static_cast<std::uint32_t>(static_cast<int>(value) + sign);
   };
@@ -310,16 +311,20 @@ void Cluster::Enlist(std::vector<JobId>& list, JobId id, std::uint32_t JobState:
   here = kNone;
 }
 
-void Cluster::Occupy(JobId id, const Worker& worker, BankId bank_id, std::uint64_t devices,
-                     ModeSet modes, int sign) {
+Take Cluster::TakeOf(const Worker& worker, BankId bank, std::uint64_t devices) const {
   const Shape& shape = (*shapes_)[worker.shape];
-  const Bank& bank = nodes_->bank(bank_id);
   Take take;
   take.devices = devices;
   take.whole = shape.spec.request.gpu.kind == model::GpuKind::kWhole;
-  take.units = shapes_->UnitsOn(shape, bank);
+  take.units = shapes_->UnitsOn(shape, nodes_->bank(bank));
   take.host = shape.host;
-  nodes_->Occupy(bank_id, take, modes, sign);
+  return take;
+}
+
+void Cluster::Occupy(JobId id, const Worker& worker, BankId bank_id, std::uint64_t devices,
+                     ModeSet modes, int sign) {
+  const Bank& bank = nodes_->bank(bank_id);
+  nodes_->Occupy(bank_id, TakeOf(worker, bank_id, devices), modes, sign);
   const auto index = static_cast<std::uint32_t>(&worker - jobs_[id].workers.data());
   auto& here = on_node_[bank.node];
   if (sign > 0) {
@@ -471,6 +476,11 @@ void Cluster::Unsettle() {
                                                         : 0);
   if (hope == 0) return;
   for (auto& queue : unsettled_) queue |= hope;
+}
+
+void Cluster::UnsettleAll() {
+  unsettled_.assign(unsettled_.size(), kAllSteps);
+  unsettled_classes_.assign(unsettled_classes_.size(), true);
 }
 
 void Cluster::DivideShares() {

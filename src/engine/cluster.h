@@ -10,8 +10,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -26,6 +28,7 @@
 #include "model/job.h"
 #include "model/node.h"
 #include "model/queue.h"
+#include "model/reservation.h"
 
 namespace muster::engine {
 
@@ -50,6 +53,13 @@ struct JobClass {
   bool exact = false;  // enough slots for `needs` means that it fits
 };
 
+// Room that is kept for somebody: GPUs of a bank, and what a node has beside them.
+struct Hold {
+  BankId bank = kNone;
+  std::uint64_t devices = 0;
+  HostVec host{};
+};
+
 class Cluster {
  public:
   static Result<std::unique_ptr<Cluster>> Make(Setup setup);
@@ -68,6 +78,12 @@ class Cluster {
   void ReportCheckpoint(JobId job, std::int64_t at_ms);
   void SetPastUse(QueueId queue, std::int64_t gpu_ms);
   void ReportSpeed(JobId job, const JobSpeed& speed);
+  // How long it takes from its start, the latest or the next one; -1: nothing is known.
+  void SetExpected(JobId job, std::int64_t expected_ms);
+  // All that stand.
+  void SetReservations(std::vector<model::Reservation> reservations) {
+    bookings_ = std::move(reservations);
+  }
   // A worker as it was found: running, leaving, stuck, failed or succeeded.
   Result<void> ReportWorker(WorkerRef worker, WorkerState state, NodeId node, std::uint64_t devices,
                             std::int64_t started_ms);
@@ -75,6 +91,7 @@ class Cluster {
 
   // --- Reading
   const Policy& policy() const { return policy_; }
+  const std::vector<model::Reservation>& reservations() const { return bookings_; }
   const NodeTable& nodes() const { return *nodes_; }
   const TopologyTable& topology() const { return *topology_; }
   const QueueTable& queues() const { return *queues_; }
@@ -102,6 +119,11 @@ class Cluster {
   std::span<const JobId> Broken() const { return broken_; }
   std::span<const NodeId> Draining() const { return draining_; }
   std::span<const WorkerRef> Promised() const { return hinted_; }
+  // The jobs that hold something, by when they are expected to end: after now. Who takes longer
+  // than expected is taken to need half as long again.
+  using Ends = std::set<std::pair<std::int64_t, JobId>>;
+  const Ends& EndsAfter(std::int64_t now_ms);
+  std::int64_t TakesMs(const JobState& job) const;  // from its start
   // Grows with every change to what a job of the queue holds or would lose.
   std::uint64_t changes_in(QueueId queue) const { return changes_in_[queue]; }
   // The lowest priority of a preemptible job that holds something; kUnlimited where there is none.
@@ -152,6 +174,13 @@ class Cluster {
     if (const BankId bank = worker(ref).place.bank; bank != kNone)
       left_over_[bank] = LeftOver(bank);
   }
+  // For a look ahead, and to be taken back: room as if the job had left, or room that nobody has.
+  void Vacate(JobId job, int sign);
+  void Keep(const Hold& hold, int sign);
+  void SetKept(JobId job, const Kept& kept) {
+    jobs_[job].gate = model::Gate::kReserved;
+    jobs_[job].kept = kept;
+  }
   void ForgetLog() { log_.clear(); }  // what was done stays done
   void BeginCycle() {
     ForgetLog();
@@ -172,6 +201,8 @@ class Cluster {
   // give.
   void Unsettle();
 
+  void UnsettleAll();
+
   // Everything that decisions depend on, in one canonical text.
   std::string Dump() const;
 
@@ -183,6 +214,7 @@ class Cluster {
   };
 
   void Contribute(JobId id, const Worker& worker, int sign);
+  Take TakeOf(const Worker& worker, BankId bank, std::uint64_t devices) const;
   void Occupy(JobId id, const Worker& worker, BankId bank, std::uint64_t devices, ModeSet modes,
               int sign);
   void NoteChanged(QueueId queue);
@@ -240,10 +272,18 @@ class Cluster {
   std::vector<Remainder> left_over_;     // by bank, as last seen
   std::vector<QueueId> changed_queues_;  // since they were last taken
   std::vector<BankId> came_free_;        // since the last cycle
+  std::int64_t EndOf(const JobState& job, std::int64_t now_ms) const;
+  void RefreshEnds(std::int64_t now_ms);
+  void NoteEnd(JobId id);
+  Ends ends_;
+  std::vector<std::int64_t> end_of_;    // by job: as it is in ends_; 0: it is not
+  std::vector<JobId> ends_changed_;     // who may end at another time
+  std::vector<std::uint8_t> end_open_;  // by job: whether it is among those
   std::vector<JobId> broken_;
   std::vector<NodeId> draining_;
   std::vector<WorkerRef> hinted_;
   std::vector<std::size_t> type_dims_;  // by TypeId: its dimension, or dims() if no queue names it
+  std::vector<model::Reservation> bookings_;
   std::vector<JobClass> classes_;
   std::map<std::vector<std::int64_t>, ClassId> class_by_key_;
   WaitingIndex waiting_;

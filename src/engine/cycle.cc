@@ -35,10 +35,15 @@ Plan Scheduler::Steps::Run(std::int64_t now_ms) {
   const auto moves = cluster_.moves(), steps = placement_.steps();
   if (policy.keep_promises) KeepPromises();
   if (policy.by_goodput && policy.grow) Resize();
+  reserved_.reset();
+  Book();
   for (int wave = 0; wave < kWaves; ++wave) {
     search_.BeginCycle(now_ms);
     const auto before = cluster_.moves();
+    if (policy.reserve && wave == 0) Reserve();
+    if (wave == 0) NoteReservations();
     Allocate();
+    KeepNoRoom();
     cluster_.Unsettle();
     cluster_.TakeChangedQueues(changed_);
     budget_ = policy.search_budget + kBudgetPerChange * (cluster_.moves() - before);
@@ -47,9 +52,11 @@ Plan Scheduler::Steps::Run(std::int64_t now_ms) {
     if (policy.reclaim) Claim(Step::kReclaim);
     if (policy.preempt) Claim(Step::kPreempt);
     // Where victims had only been placed in this cycle their room is free at once: for others too.
+    KeepNoRoom();
     if (!search_.TookFresh()) break;
   }
   Drain();
+  TakeBooked();
   if (policy.evict_stale) EvictStale();
   Conclude();
   plan_.steps = cluster_.moves() - moves + placement_.steps() - steps;
@@ -83,10 +90,11 @@ void Scheduler::Steps::Resize() {
 void Scheduler::Steps::Allocate() {
   lanes_.Open([this](ClassId id) { return cluster_.MayFit(id, Mode::kFuture); });
   while (const auto next = lanes_.Next()) {
-    if (!cluster_.MayFit(next->job_class, Mode::kFuture)) {
-      lanes_.SkipClass();
+    KeepRoomFrom(next->job);
+    if (cluster_.MayFit(next->job_class, Mode::kFuture)) {
+      GoOn(next->job, BehindReservation(next->job, AllocateNext(next->job)));
     } else {
-      GoOn(next->job, AllocateNext(next->job));
+      FindsNoRoom(next->job, next->job_class);
     }
   }
   RefreshTouched();
@@ -182,10 +190,13 @@ void Scheduler::Steps::Consolidate() {
     }
     const auto before = cluster_.moves() + placement_.steps();
     const JobClass& job_class = cluster_.job_class(next->job_class);
+    const bool kept = KeepRoomFrom(next->job);
     const Answer answer = RoomAfterMoves(job_class) ? ConsolidateNext(next->job) : Answer::kNoRoom;
     if (answer != Answer::kServed) budget -= cluster_.moves() + placement_.steps() - before;
     if (answer == Answer::kNoRoom || answer == Answer::kNotHere) tried.push_back(next->job_class);
-    if (answer == Answer::kNoRoom && job_class.exact) {
+    if (kept && answer == Answer::kNoRoom) {
+      GoOn(next->job, BehindReservation(next->job, answer));
+    } else if (answer == Answer::kNoRoom && job_class.exact) {
       lanes_.SkipClass();  // whose queue it is makes no difference to where there is room
     } else {
       GoOn(next->job, answer);
@@ -228,30 +239,39 @@ void Scheduler::Steps::Evict(const std::vector<WorkerRef>& workers, JobId claime
   }
 }
 
-// Preemptible workers of draining nodes go elsewhere, or wait; a job that cannot do without them
-// goes as a whole. Work that is not preemptible stays until it ends.
+// The worker leaves, and where its job cannot do without it the job as a whole; elsewhere, if there
+// is room and they are to be given some at once.
+void Scheduler::Steps::SendAway(WorkerRef ref, Rule rule, bool rehouse) {
+  const JobState& job = cluster_.job(ref.job);
+  VictimUnit unit;
+  unit.job = ref.job;
+  unit.part = VictimUnit::Part::kWorker;
+  unit.index = ref.index;
+  std::vector<WorkerRef> leaving = {ref};
+  Evict(leaving, ref.job, rule);
+  if (!job.Satisfied()) {
+    unit.part = VictimUnit::Part::kJob;
+    std::vector<WorkerRef> rest;
+    VictimList::Workers(cluster_, unit, rest);
+    Evict(rest, ref.job, rule);
+    leaving.insert(leaving.end(), rest.begin(), rest.end());
+  }
+  if (rehouse) placement_.Rehouse(unit.RehousedAs(), leaving);
+}
+
+// Preemptible workers of draining nodes go elsewhere, or wait. Work that is not preemptible stays
+// until it ends.
 void Scheduler::Steps::Drain() {
   for (const NodeId node : cluster_.Draining()) {
     std::vector<WorkerRef> here(cluster_.WorkersOn(node).begin(), cluster_.WorkersOn(node).end());
     std::sort(here.begin(), here.end());
     for (const auto& ref : here) {
-      const JobState& job = cluster_.job(ref.job);
       const Place& place = cluster_.worker(ref).place;
-      if (!job.preemptible || place.state != WorkerState::kRunning || place.promised) continue;
-      VictimUnit unit;
-      unit.job = ref.job;
-      unit.part = VictimUnit::Part::kWorker;
-      unit.index = ref.index;
-      std::vector<WorkerRef> leaving = {ref};
-      Evict(leaving, ref.job, Rule::kDrain);
-      if (!job.Satisfied()) {
-        unit.part = VictimUnit::Part::kJob;
-        std::vector<WorkerRef> rest;
-        VictimList::Workers(cluster_, unit, rest);
-        Evict(rest, ref.job, Rule::kDrain);
-        leaving.insert(leaving.end(), rest.begin(), rest.end());
+      if (!cluster_.job(ref.job).preemptible || place.state != WorkerState::kRunning ||
+          place.promised) {
+        continue;
       }
-      placement_.Rehouse(unit.RehousedAs(), leaving);
+      SendAway(ref, Rule::kDrain, true);
     }
   }
   RefreshTouched();

@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::size_t kClaimersPerCycle = 4;  // queues that nothing happened to but hope again
 constexpr std::size_t kFewQueues = 64;        // all of them are looked at in every cycle
-constexpr std::uint32_t kMostCutOffs = 6;     // that count: 2^6 cycles until the next try
 
 }  // namespace
 
@@ -70,10 +69,11 @@ void Scheduler::Steps::Claim(Step step) {
       plan_.complete = false;
       break;
     }
-    if (!cluster_.MayFit(next->job_class, Mode::kEmptied)) {
-      lanes_.SkipClass();
+    KeepRoomFrom(next->job);
+    if (cluster_.MayFit(next->job_class, Mode::kEmptied)) {
+      GoOn(next->job, BehindReservation(next->job, ClaimNext(step, next->job)));
     } else {
-      GoOn(next->job, ClaimNext(step, next->job));
+      FindsNoRoom(next->job, next->job_class);
     }
   }
   for (const QueueId queue : claimers_) {
@@ -103,9 +103,7 @@ void Scheduler::Steps::NoteOutcome(Step step, JobId job, Search::Outcome outcome
     cut_off_.erase(key);
     return;
   }
-  CutOff& cut_off = cut_off_[key];
-  cut_off.times = std::min(cut_off.times + 1, kMostCutOffs);
-  cut_off.until = cluster_.cycles() + (std::uint64_t{1} << cut_off.times);
+  cut_off_[key].Again(cluster_.cycles());
 }
 
 // Verdicts that time or other queues alone can overturn are not kept.

@@ -68,6 +68,7 @@ void Scheduler::Steps::Conclude() {
   StartWhereRoomIsFree();
   TakeBackBrokenStarts();
   CountStarts();
+  ConcludeReservation();
   runs_.clear();
   for (const auto& [ref, before] : changes_) {
     runs_.try_emplace(ref.job, cluster_.job(ref.job).Satisfied());

@@ -1,13 +1,17 @@
 // Scheduler::Steps: the steps of one scheduling cycle, and what they share.
 //
-// cycle.cc has the order of the steps, placing, moving, draining and stale gangs; cycle_claim.cc
-// the three steps that ask others to leave; cycle_conclude.cc turns what was tried into the plan.
+// cycle.cc has the order of the steps, placing, moving, draining and stale gangs; cycle_reserve.cc
+// keeps room for who is to have it later; cycle_claim.cc the three steps that ask others to leave;
+// cycle_conclude.cc turns what was tried into the plan.
 // Only these files include this one.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -17,6 +21,7 @@
 #include "engine/placement.h"
 #include "engine/resizing.h"
 #include "engine/search.h"
+#include "engine/timeline.h"
 
 namespace muster::engine {
 
@@ -28,6 +33,7 @@ class Scheduler::Steps {
         search_(cluster, placement_),
         consolidation_(cluster, placement_),
         resizing_(cluster, placement_),
+        timeline_(cluster, placement_),
         lanes_(cluster) {
     for (QueueId q = 1; q < cluster.queues().size(); ++q) {
       const auto& spec = cluster.queues().spec(q);
@@ -43,6 +49,18 @@ class Scheduler::Steps {
     model::Rule rule = model::Rule::kFreeCapacity;
   };
 
+  // A search that was cut off is tried again after 2, 4, 8, ... cycles.
+  struct CutOff {
+    static constexpr std::uint32_t kMostCutOffs = 6;  // that count: 2^6 cycles until the next try
+    std::uint32_t times = 0;                          // in a row
+    std::uint64_t until = 0;                          // the cycle in which it is tried again
+
+    void Again(std::uint64_t cycle) {
+      times = std::min(times + 1, kMostCutOffs);
+      until = cycle + (std::uint64_t{1} << times);
+    }
+  };
+
   // What became of a job that a step looked at.
   enum class Answer : std::uint8_t {
     kServed,
@@ -53,6 +71,19 @@ class Scheduler::Steps {
 
   void KeepPromises();
   void Resize();
+  void Book();
+  void TakeBooked();
+  void Reserve();
+  bool StillReserved();
+  void FindReservation();
+  bool ReserveFor(JobId job, ClassId job_class);
+  bool RoomForSomebody() const;
+  bool KeepRoomFrom(JobId job);
+  void KeepNoRoom();
+  void ConcludeReservation();
+  Answer BehindReservation(JobId job, Answer answer);
+  void FindsNoRoom(JobId job, ClassId job_class);
+  void NoteReservations();
   void Allocate();
   void GoOn(JobId job, Answer answer);
   Answer AllocateNext(JobId job);
@@ -71,6 +102,7 @@ class Scheduler::Steps {
   bool WithinBounds(const JobState& job, const Piece& piece) const;
   bool PlaceWithinBounds(const JobState& job, const Piece& piece, Mode mode);
   bool RoomAfterMoves(const JobClass& job_class) const;
+  void SendAway(WorkerRef ref, model::Rule rule, bool rehouse);
   void Drain();
   void EvictStale();
   void Evict(const std::vector<WorkerRef>& workers, JobId claimer, model::Rule rule);
@@ -87,6 +119,29 @@ class Scheduler::Steps {
   Search search_;
   Consolidation consolidation_;
   Resizing resizing_;
+  Timeline timeline_;
+  std::optional<Reservation> reserved_, last_reserved_;
+  // Room that some may not have: as far as they go it is taken.
+  struct Block {
+    Kept by;
+    std::int64_t until_ms = 0;  // who has ended by then may have it
+    std::vector<Hold> holds;
+    bool on = false;
+  };
+  bool Binds(const Block& block, JobId job) const;
+  void Turn(Block& block, bool on);
+  std::vector<Block> blocks_;
+  std::int64_t looks_ = 0;  // at jobs behind a reservation
+  bool LookedEnough() const { return looks_ >= cluster_.policy().backfill_depth; }
+  // What was reserved in the last cycle: how many of admins, for which gang and when.
+  std::tuple<std::size_t, JobId, std::int64_t> reserved_before_;
+  // Classes that were stopped by it: whether they would find room without it.
+  struct Without {
+    bool fits_now = false, fits_soon = false;
+  };
+  Without WithoutIt(ClassId job_class);
+  std::map<ClassId, Without> without_it_;
+  std::map<ClassId, CutOff> no_time_;  // classes for which no time was found
   Lanes lanes_;
   std::int64_t now_ms_ = 0;
   std::int64_t budget_ = 0;
@@ -95,12 +150,7 @@ class Scheduler::Steps {
   std::vector<QueueId> claimers_;
   std::vector<QueueId> changed_;  // queues whose jobs changed since the last cycle
   std::array<QueueId, 3> next_claimer_{};
-  ClassId next_class_ = 0;  // that consolidation looks at first
-  // A search that was cut off is tried again after 2, 4, 8, ... cycles.
-  struct CutOff {
-    std::uint32_t times = 0;  // in a row
-    std::uint64_t until = 0;  // the cycle in which it is tried again
-  };
+  ClassId next_class_ = 0;                                    // that consolidation looks at first
   std::map<std::pair<std::uint32_t, Step>, CutOff> cut_off_;  // by bucket and step
   std::vector<QueueId> undecided_;  // queues with a job that is to be looked at again later
   bool min_runtimes_ = false;       // some queue protects its young jobs

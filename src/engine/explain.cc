@@ -31,6 +31,7 @@ class Explainer {
   Gate FindGate(const Piece& piece);
   bool StoppedByBound(const Piece& piece, bool fixed);
   bool StoppedByShare(const Piece& piece);
+  bool KeptForAnother();
   void Stop(QueueId queue, std::size_t dim, std::int64_t bound, std::int64_t held,
             std::int64_t asked);
   LevelId RequiredLevel(const Piece& piece) const;
@@ -90,6 +91,16 @@ bool Explainer::StoppedByShare(const Piece& piece) {
   return false;
 }
 
+// Unless whoever it was kept for has started, or gone, since.
+bool Explainer::KeptForAnother() {
+  why_.kept = job_.kept;
+  if (job_.kept.job == kNone) {
+    return job_.kept.booking < cluster_.reservations().size() && now_ms_ < job_.kept.to_ms;
+  }
+  const JobState& other = cluster_.job(job_.kept.job);
+  return other.present && !other.Satisfied() && now_ms_ < job_.kept.from_ms;
+}
+
 Gate Explainer::FindGate(const Piece& piece) {
   if (job_.on_hold) return Gate::kOnHold;
   if (piece.workers.empty()) return Gate::kMinimum;
@@ -105,6 +116,7 @@ Gate Explainer::FindGate(const Piece& piece) {
   if (!why_.out_of_service.empty()) return Gate::kCapacity;
   if (now_ms_ - job_.submitted_ms < job_.preemption_delay_ms) return Gate::kDelay;
   if (job_.gate == Gate::kNotProven) return Gate::kNotProven;
+  if (job_.gate == Gate::kReserved && KeptForAnother()) return Gate::kReserved;
   if (job_.added_in == cluster_.cycles()) return Gate::kNotConsidered;
   return StoppedByShare(piece) ? Gate::kShare : Gate::kCapacity;
 }

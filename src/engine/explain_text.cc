@@ -134,6 +134,8 @@ std::string Brief(const Cluster& cluster, const Explanation& why) {
       return "room is being made";
     case Gate::kShare:
       return "no room; fair share used";
+    case Gate::kReserved:
+      return "room is kept for another";
     case Gate::kNeverFits:
     case Gate::kCapacity:
     case Gate::kDelay:
@@ -179,6 +181,13 @@ std::string Sentence(const Cluster& cluster, const Explanation& why) {
       return "there is no room, and it is too young to cause an eviction";
     case Gate::kNotProven:
       return "there is no room; the search for somebody to leave was cut short";
+    case Gate::kReserved:
+      return "there is room, but it is kept for " +
+             (why.kept.job != kNone
+                  ? "a larger job that came before"
+                  : "reservation " + cluster.reservations()[why.kept.booking].name) +
+             "; who is expected to end before that begins may pass: `limits: {time: ...}` says how "
+             "long this one takes";
   }
   return "";
 }

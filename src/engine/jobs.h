@@ -80,6 +80,14 @@ struct WorkerRef {
   friend auto operator<=>(const WorkerRef&, const WorkerRef&) = default;
 };
 
+// What keeps room from a job that it could have.
+struct Kept {
+  JobId job = kNone;              // the gang that is to have it,
+  std::uint32_t booking = kNone;  // or the admin's reservation, by its place among those that stand
+  std::int64_t from_ms = 0;       // when it is needed
+  std::int64_t to_ms = 0;         // the end of an admin's reservation
+};
+
 struct JobState {
   std::string name;
   std::uint64_t sequence = 0;  // order of arrival, the last tie-break
@@ -109,6 +117,8 @@ struct JobState {
   std::unique_ptr<JobSpeed> speed;                 // where it was reported
   std::uint32_t target = kNone;                    // workers it is to have; kNone: all it can get
   std::int64_t served_gpu_ms = 0;                  // as far as sizes were shared out
+  std::int64_t expected_ms = -1;                   // from its start to its end; -1: not known
+  Kept kept;                                       // gate kReserved: by what
 
   bool Satisfied() const { return groups[0].Satisfied(); }
   // Has a worker that waits and that it is to have.

@@ -43,6 +43,8 @@ struct Policy {
   bool min_runtime = true;     // a queue's jobs are no victims before theirs
   bool preemption_delay = true;  // a job causes no eviction before its own
   bool cordon = true;            // cordoned nodes take nobody, draining ones are emptied
+  bool reserve = true;           // the first gang that has no room is kept some from a time on
+  bool backfill = true;          // others take that room until then
   GangPacking gang_packing = GangPacking::kFewestNodes;
   std::int64_t decay_half_life_ms = 7LL * 24 * 3600 * 1000;  // of past use; 0: past use is ignored
   std::int64_t decay_strength_milli = 1000;  // how hard past use pulls at the weights
@@ -56,6 +58,9 @@ struct Policy {
   std::int64_t resize_patience_milli = 100;  // and so much later for each millisecond of its age
   std::int64_t grow_factor = 4;              // at most so many times the GPUs it is known to use
   std::int64_t turn_gpu_ms = 3'600'000;      // a running job gives way to one served so much less
+  std::int64_t assumed_runtime_ms = 3'600'000;          // of jobs of which nothing is known
+  std::int64_t backfill_patience_ms = 24LL * 3600'000;  // who waited so long is passed by nobody
+  std::int64_t backfill_depth = 100;  // jobs behind a reservation that one cycle looks at
 };
 
 inline Policy CorpusPolicy() {
@@ -65,6 +70,7 @@ inline Policy CorpusPolicy() {
   policy.share_by_fragmentation = false;
   policy.decay_half_life_ms = 0;
   policy.by_goodput = false;
+  policy.reserve = false;
   policy.move_limit = -1;
   policy.gang_packing = GangPacking::kFullestNode;
   return policy;

@@ -72,44 +72,61 @@ double WaitForecast::ComesFree(std::int64_t gpus, std::span<const Running> runni
   return more;
 }
 
-WaitForecast::Answer WaitForecast::Ask(double now_s, const Question& question,
-                                       std::span<const Running> running) {
-  LetPass(now_s);
-  const double free_s = ComesFree(question.missing_gpus, running);
-  const auto& starts = starts_[question.queue];
-  const double rate = starts.size() < kFewStarts ? 1e-3
-                                                 : static_cast<double>(starts.size()) /
-                                                       std::max(kSoon_s, now_s - starts.front());
+WaitForecast::Situation WaitForecast::SituationOf(double now_s, const Question& question,
+                                                  double free_s) const {
+  const auto starts = starts_.find(question.queue);
+  const bool few = starts == starts_.end() || starts->second.size() < kFewStarts;
+  const double rate = few ? 1e-3
+                          : static_cast<double>(starts->second.size()) /
+                                std::max(kSoon_s, now_s - starts->second.front());
   const double line_s = static_cast<double>(question.ahead) / rate;
-  Open open{question.queue,
-            {std::log(free_s + kSoon_s), std::log(question.longest_wait_s + kSoon_s),
-             std::log(line_s + kSoon_s), std::log(2 * static_cast<double>(question.gpus))},
-            now_s};
+  return {std::log(free_s + kSoon_s), std::log(question.longest_wait_s + kSoon_s),
+          std::log(line_s + kSoon_s), std::log(2 * static_cast<double>(question.gpus))};
+}
+
+WaitForecast::Answer WaitForecast::AnswerFor(const std::string& queue, const Situation& situation,
+                                             double free_s) const {
   const double first = std::min(free_s, kFirstGuess_s);
-  Answer answer{first, first};
+  Answer answer{first, first, free_s};
   if (!past_.empty()) {
     std::vector<std::pair<double, double>> like;  // how far, and how long it waited
+    like.reserve(past_.size());
     for (const auto& past : past_) {
       double far = 0;
       for (std::size_t i = 0; i < kWeights.size(); ++i) {
-        far += kWeights[i] * std::abs(past.situation[i] - open.situation[i]);
+        far += kWeights[i] * std::abs(past.situation[i] - situation[i]);
       }
       like.emplace_back(far, past.waited_s);
     }
     const auto count = std::min(like.size(), std::clamp(like.size() / 4, kLeastLike, kLike));
     std::ranges::nth_element(like, like.begin() + static_cast<std::ptrdiff_t>(count - 1));
     std::vector<double> waits;
+    waits.reserve(count);
     for (std::size_t i = 0; i < count; ++i) waits.push_back(like[i].second);
     std::ranges::sort(waits);
-    answer = {At(waits, 0.5), At(waits, kHigh)};
+    answer = {At(waits, 0.5), At(waits, kHigh), free_s};
   }
-  const auto widened = widened_.find(question.queue);
+  const auto widened = widened_.find(queue);
   const double factor = std::exp(widened == widened_.end() ? widened_everywhere_ : widened->second);
   answer.by_s = (answer.by_s + kSoon_s) * factor - kSoon_s;
   answer.likely_s = std::min(answer.likely_s, answer.by_s);
-  open.by_s = answer.by_s;
+  return answer;
+}
+
+WaitForecast::Answer WaitForecast::Look(double now_s, const Question& question,
+                                        std::span<const Running> running) const {
+  const double free_s = ComesFree(question.missing_gpus, running);
+  return AnswerFor(question.queue, SituationOf(now_s, question, free_s), free_s);
+}
+
+WaitForecast::Answer WaitForecast::Ask(double now_s, const Question& question,
+                                       std::span<const Running> running) {
+  LetPass(now_s);
+  const double free_s = ComesFree(question.missing_gpus, running);
+  const auto situation = SituationOf(now_s, question, free_s);
+  const auto answer = AnswerFor(question.queue, situation, free_s);
   due_.emplace(now_s + answer.by_s, question.job);
-  open_[question.job] = std::move(open);
+  open_[question.job] = {question.queue, situation, now_s, answer.by_s};
   return answer;
 }
 

@@ -50,13 +50,18 @@ class WaitForecast {
   };
   struct Answer {
     double likely_s = 0;
-    double by_s = 0;  // nine times out of ten
+    double by_s = 0;    // nine times out of ten
+    double free_s = 0;  // when enough has come free, by how long jobs run alone
   };
 
   // Remembers the question, to learn from what comes of it.
   Answer Ask(double now_s, const Question& question, std::span<const Running> running);
+  // The same answer, and nothing is remembered.
+  Answer Look(double now_s, const Question& question, std::span<const Running> running) const;
+  std::size_t waits() const { return past_.size(); }  // that it has learned from
   void Started(double now_s, std::uint64_t job);
   void Ended(const std::string& kind, double ran_s);
+  void Forget(std::uint64_t job) { open_.erase(job); }  // it will not start any more
 
  private:
   using Situation = std::array<double, 4>;
@@ -72,6 +77,8 @@ class WaitForecast {
     double waited_s = 0;
   };
 
+  Situation SituationOf(double now_s, const Question& question, double free_s) const;
+  Answer AnswerFor(const std::string& queue, const Situation& situation, double free_s) const;
   double ComesFree(std::int64_t gpus, std::span<const Running> running) const;
   const Runtimes& RuntimesOf(const std::string& kind) const;
   void LetPass(double now_s);

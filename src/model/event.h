@@ -97,7 +97,8 @@ struct JobSubmitted {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::vector<Follows> follows;
-  std::string key;  // the submitter's own, so that a repeated request is one job
+  std::string key;               // the submitter's own, so that a repeated request is one job
+  std::int64_t expected_ms = 0;  // how long jobs like it have run; 0: nothing is known
 };
 struct JobHeld {
   JobNumber job = 0;

@@ -38,6 +38,8 @@ std::string_view Name(Rule rule) {
       return "drain";
     case Rule::kResize:
       return "resize";
+    case Rule::kReservation:
+      return "reservation";
   }
   return "";
 }
@@ -68,6 +70,8 @@ std::string_view Name(Gate gate) {
       return "delay";
     case Gate::kNotProven:
       return "not-proven";
+    case Gate::kReserved:
+      return "reserved";
   }
   return "";
 }

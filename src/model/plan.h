@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -30,6 +31,7 @@ enum class Rule : std::uint8_t {
   kStale,         // below its minimum for longer than its grace
   kDrain,         // its node is being drained
   kResize,        // elastic jobs of its queue got the sizes that pay best
+  kReservation,   // its room is reserved for others from now on
 };
 
 struct Action {
@@ -58,8 +60,9 @@ enum class Gate : std::uint8_t {
   kShare,       // no room now, and its queue is at its fair share: it may not reclaim
   kDelay,       // too young to cause an eviction
   kNotProven,   // the search for victims ran out of budget
+  kReserved,    // there is room, but it is kept for another
 };
-inline constexpr std::size_t kGates = 12;
+inline constexpr std::size_t kGates = 13;
 
 std::string_view Name(ActionKind kind);
 std::string_view Name(Rule rule);
@@ -71,9 +74,23 @@ struct Promise {
   std::uint32_t node = 0;
 };
 
+// Room that is kept for the first gang that found none, from a time on.
+struct Reserved {
+  struct Room {
+    std::uint32_t node = 0;
+    std::uint64_t devices = 0;  // GPUs that are free now, and what is kept beside them
+    std::int64_t cpu_milli = 0;
+    std::int64_t memory_bytes = 0;
+  };
+  std::uint32_t job = 0;
+  std::int64_t at_ms = 0;
+  std::vector<Room> rooms;
+};
+
 struct Plan {
   std::vector<Action> actions;
   std::vector<Promise> promises;
+  std::optional<Reserved> reserved;
   bool complete = true;    // false: the budget ran out before everybody was looked at
   std::int64_t steps = 0;  // places and victims looked at
 

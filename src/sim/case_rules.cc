@@ -8,7 +8,7 @@ namespace {
 
 using engine::Policy;
 
-constexpr std::array<CaseRule, 32> kRules = {{
+constexpr std::array<CaseRule, 34> kRules = {{
     {"shrink", "elastic workers are taken back before anybody is stopped",
      [](Policy& p) { p.shrink = false; }},
     {"consolidate", "workers move so that somebody fits", [](Policy& p) { p.consolidate = false; }},
@@ -65,6 +65,9 @@ constexpr std::array<CaseRule, 32> kRules = {{
      [](Policy& p) { p.preemption_delay = false; }},
     {"cordon", "cordoned nodes take nobody, draining ones are emptied",
      [](Policy& p) { p.cordon = false; }},
+    {"reserve", "room is kept for the first gang that finds none",
+     [](Policy& p) { p.reserve = false; }},
+    {"backfill", "others use that room until then", [](Policy& p) { p.backfill = false; }},
     {"move_limit", "one consolidation moves only so many workers",
      [](Policy& p) { p.move_limit = -1; }},
 }};

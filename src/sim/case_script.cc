@@ -59,6 +59,7 @@ void CaseParser::ParseJob(LineReader& line) {
   job.roles.push_back(role);
   job.preemption_delay_ms = line.DurationMs("delay").value_or(0);
   job.checkpoint.restart_cost_ms = line.DurationMs("restart").value_or(0);
+  job.limits.time_ms = line.DurationMs("takes").value_or(0);
   if (line.Flag("never_stale")) job.stale_grace_ms.reset();
   if (const auto grace = line.DurationMs("grace")) job.stale_grace_ms = *grace;
   out.age_ms = line.DurationMs("age").value_or(0);

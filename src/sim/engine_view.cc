@@ -36,6 +36,18 @@ engine::JobSpeed SpeedOf(const state::SpeedRecord& record) {
   return {model, most_gpus};
 }
 
+// From its start on: what is known of jobs like it, at most its limit. What it did before it was
+// paused is done where it can go on from a checkpoint.
+std::int64_t ExpectedMs(const JobRecord& job) {
+  std::int64_t takes = job.expected_ms > 0 ? job.expected_ms : -1;
+  const bool goes_on = job.checkpoint_ms >= 0 || !job.spec->checkpoint.dir.empty();
+  if (takes > 0 && goes_on) takes = std::max<std::int64_t>(0, takes - job.ran_ms);
+  const auto limit_ms = job.spec->limits.time_ms;
+  if (limit_ms == 0) return takes;
+  const auto left = std::max<std::int64_t>(0, limit_ms - job.ran_ms);
+  return takes < 0 ? left : std::min(takes, left);
+}
+
 }  // namespace
 
 Bar BarOf(const JobRecord& job, std::int64_t now_ms) {
@@ -78,6 +90,7 @@ Result<void> EngineView::Build(const State& state, std::int64_t now_ms) {
   tasks_.clear();
   cursor_.clear();
   later_.clear();
+  reserved_.reset();
   outdated_ = false;
   numbers_.clear();
   real_nodes_ = 0;
@@ -106,6 +119,7 @@ Result<engine::JobId> EngineView::Add(const JobRecord& job) {
     ++tasks_[job.array];
   }
   if (job.checkpoint_ms >= 0) cluster_->ReportCheckpoint(*id, job.checkpoint_ms);
+  cluster_->SetExpected(*id, ExpectedMs(job));
   for (std::uint32_t w = 0; w < job.workers.size(); ++w) Place(*id, w, job.workers[w]);
   if (job.speed) {
     cluster_->ReportSpeed(*id, SpeedOf(*job.speed));
@@ -322,10 +336,12 @@ struct EngineView::Applier {
     if (KeepsPlace(state, job, e.worker)) return;
     view.SetGone(e.job, e.worker, job.workers[e.worker].phase == WorkerPhase::kSucceeded);
     Sync(e.job);
+    Expect(job);
   }
   void operator()(const model::CheckpointTaken& e) const {
     const auto known = view.ids_.find(e.job);
     if (known != view.ids_.end()) view.cluster_->ReportCheckpoint(known->second, e.at_ms);
+    Expect(*state.Find(e.job));
   }
   void operator()(const model::SpeedReported& e) const {
     const auto known = view.ids_.find(e.job);
@@ -335,6 +351,10 @@ struct EngineView::Applier {
   void operator()(const model::JobIdle&) const {}
   void operator()(const model::UseNoted& e) const { view.SetPastUse(e.gpu_ms); }
 
+  void Expect(const JobRecord& job) const {
+    const auto known = view.ids_.find(job.id);
+    if (known != view.ids_.end()) view.cluster_->SetExpected(known->second, ExpectedMs(job));
+  }
   void Turn(JobNumber id) const {
     const auto* job = state.Find(id);
     if (job != nullptr && job->array != 0) view.NextTasks(state, job->array, now_ms);
@@ -354,7 +374,10 @@ Result<model::Plan> EngineView::Cycle(const State& state, std::int64_t now_ms) {
     later_.erase(later_.begin());
     if (job != nullptr) Sync(*job, now_ms);
   }
-  return scheduler_->Cycle(now_ms);
+  auto plan = scheduler_->Cycle(now_ms);
+  reserved_.reset();
+  if (plan.reserved) reserved_.emplace(numbers_[plan.reserved->job], plan.reserved->at_ms);
+  return plan;
 }
 
 namespace {

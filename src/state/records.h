@@ -111,7 +111,8 @@ struct JobRecord {
   std::int64_t not_before_ms = 0;  // back-off
   std::int64_t started_ms = 0;     // first; 0: never
   std::int64_t running_since_ms = 0;
-  std::int64_t ran_ms = 0;  // before that
+  std::int64_t ran_ms = 0;       // before that
+  std::int64_t expected_ms = 0;  // in all, as jobs like it have run; 0: nothing is known
   std::int64_t checkpoint_ms = -1;
   std::int64_t checkpoint_step = -1;
   std::uint32_t generation = 0;         // grows when the gang is formed anew

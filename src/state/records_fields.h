@@ -42,7 +42,7 @@ void Fields(V& v, JobRecord& j) {
       "checkpoint_step", j.checkpoint_step)("generation", j.generation)("workers", j.workers)(
       "preemptions", j.preemptions)("preempted", j.preempted)("ending", j.ending)(
       "paused", j.paused)("forming", j.forming)("next_spec", j.next_spec)("revision", j.revision)(
-      "idle_until_ms", j.idle_until_ms)("speed", j.speed);
+      "idle_until_ms", j.idle_until_ms)("speed", j.speed)("expected_ms", j.expected_ms);
 }
 template <typename V>
 void Fields(V& v, ArrayRecord& a) {

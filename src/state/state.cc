@@ -98,6 +98,7 @@ struct State::Folder {
     job.submitted_ms = at_ms;
     job.revision = revision;
     job.follows = e.follows;
+    job.expected_ms = e.expected_ms;
     auto& named = s.by_name_[e.spec->name];
     if (!e.key.empty()) s.requests_.AddSubmitted(e.user, e.key, e.job);
     if (!e.spec->array) {

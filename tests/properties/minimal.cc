@@ -100,6 +100,14 @@ bool Grow(Cluster& cluster, engine::Placement& placement, JobId id, std::uint32_
 
 bool StillPossible(const Facts& facts, const World& after, const model::Plan& plan) {
   const auto cluster = Build(facts);
+  if (plan.reserved) {  // whose room is not for those who claim
+    for (const auto& room : plan.reserved->rooms) {
+      engine::Hold hold{cluster->nodes().BankOfDevices(room.node, room.devices), room.devices, {}};
+      hold.host[engine::kHostCpu] = room.cpu_milli;
+      hold.host[engine::kHostMemory] = room.memory_bytes;
+      cluster->Keep(hold, +1);
+    }
+  }
   engine::Placement placement(*cluster);
   std::vector<std::string> order;  // jobs that were promised something, and how much they get
   std::map<std::string, std::uint32_t> wanted;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/jobs/muster_jobs.h"
+
 namespace muster::sim {
 namespace {
 
@@ -20,15 +22,43 @@ void Insert(std::vector<double>& sorted, double value) {
   sorted.insert(std::ranges::upper_bound(sorted, value), value);
 }
 
+double Middle(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
 double Loss(double bound, double value) {
   return value >= bound ? kLevel * (value - bound) : (1 - kLevel) * (bound - value);
 }
 
 }  // namespace
 
-void Estimates::Submitted(const JobPlay& /*play*/, JobIndex job) { fresh_.push_back(job); }
+void Estimates::Submitted(const JobPlay& play, JobIndex job) {
+  fresh_.push_back(job);
+  GuessRuntime(play.job(job), job);
+}
+
+void Estimates::GuessRuntime(const TraceJob& job, JobIndex index) {
+  const auto guess = runtimes_.Guess(RuntimeKindOf(job));
+  if (!guess) return;
+  guesses_[index] = {static_cast<double>(guess->likely_ms),
+                     all_runtimes_[(all_runtimes_.size() - 1) / 2]};
+}
 
 void Estimates::Ended(const JobPlay& play, JobIndex job) {
+  const auto ran = std::max(1.0, static_cast<double>(play.job(job).duration_ms));
+  if (const auto guess = guesses_.find(job); guess != guesses_.end()) {
+    const auto factor = [&](double guessed) {
+      guessed = std::max(1.0, guessed);
+      return std::max(guessed / ran, ran / guessed);
+    };
+    factors_.push_back(factor(guess->second.ours_ms));
+    plain_factors_.push_back(factor(guess->second.plain_ms));
+    guesses_.erase(guess);
+  }
+  runtimes_.Add(RuntimeKindOf(play.job(job)), play.job(job).duration_ms);
+  Insert(all_runtimes_, ran);
   forecast_.Ended(KindOf(play.job(job)), Seconds(play.job(job).duration_ms));
 }
 
@@ -79,9 +109,18 @@ void Estimates::Started(const JobPlay& play, JobIndex job) {
 }
 
 EstimateScore Estimates::Score() const {
-  if (waited_ == 0) return {};
-  const auto count = static_cast<double>(waited_);
-  return {waited_, 100 * static_cast<double>(covered_) / count, loss_ / count, queue_loss_ / count};
+  EstimateScore score;
+  if (waited_ > 0) {
+    const auto count = static_cast<double>(waited_);
+    score = {waited_, 100 * static_cast<double>(covered_) / count, loss_ / count,
+             queue_loss_ / count};
+  }
+  if (!factors_.empty()) {
+    score.runtimes = static_cast<std::int64_t>(factors_.size());
+    score.runtime_factor = Middle(factors_);
+    score.plain_factor = Middle(plain_factors_);
+  }
+  return score;
 }
 
 }  // namespace muster::sim

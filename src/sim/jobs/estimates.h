@@ -2,7 +2,8 @@
 //
 // Asks the engine's forecast (engine/wait_forecast.h) for each job that does not start in the
 // moment in which it comes, and compares with its first start. Beside it, as the least that a
-// forecast must beat: the 0.9 quantile of all waits that the job's queue has seen so far.
+// forecast must beat: the 0.9 quantile of all waits that the job's queue has seen so far. Likewise
+// the guess of each job's run time (engine/runtime_history.h).
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/runtime_history.h"
 #include "engine/wait_forecast.h"
 #include "sim/jobs/play.h"
 
@@ -22,6 +24,10 @@ struct EstimateScore {
   double coverage_pct = 0;     // started within their bound
   double pinball_s = 0;        // mean loss of the bound at 0.9
   double queue_pinball_s = 0;  // of the quantile of their queue
+  std::int64_t runtimes = 0;   // jobs whose run time was guessed when they came
+  // By how much a guess is wrong, up or down, in the middle of all: 2 is twice or half as long.
+  double runtime_factor = 0;
+  double plain_factor = 0;  // of the middle run time of all jobs before
 };
 
 class Estimates : public JobWatcher {
@@ -37,7 +43,12 @@ class Estimates : public JobWatcher {
     double ours_s = 0;
     double queue_s = 0;
   };
+  struct Guess {
+    double ours_ms = 0;
+    double plain_ms = 0;
+  };
   void Ask(const JobPlay& play, JobIndex job);
+  void GuessRuntime(const TraceJob& job, JobIndex index);
 
   engine::WaitForecast forecast_;
   std::vector<JobIndex> fresh_;  // of this moment
@@ -45,6 +56,10 @@ class Estimates : public JobWatcher {
   std::unordered_map<JobIndex, Bounds> bounds_;
   std::map<std::string, std::vector<double>> waits_;  // by queue, sorted
   std::vector<double> all_waits_;                     // sorted
+  engine::RuntimeHistory runtimes_;
+  std::vector<double> all_runtimes_;  // sorted
+  std::unordered_map<JobIndex, Guess> guesses_;
+  std::vector<double> factors_, plain_factors_;
   std::int64_t covered_ = 0, waited_ = 0;
   double loss_ = 0, queue_loss_ = 0;
 };

@@ -47,6 +47,10 @@ model::Job MakeJob(const TraceJob& from, JobIndex index) {
 
 }  // namespace
 
+engine::RuntimeKind RuntimeKindOf(const TraceJob& job) {
+  return {job.user, job.queue, job.model.empty() ? job.name : job.model, kMilli * job.gpus};
+}
+
 Result<std::unique_ptr<MusterJobs>> MusterJobs::Make(const std::vector<TraceJob>& jobs,
                                                      std::int64_t nodes,
                                                      std::int64_t gpus_per_node) {
@@ -76,11 +80,14 @@ void MusterJobs::Submitted(const JobPlay& play, JobIndex job) {
   MUSTER_CHECK(id.has_value(), id.error().message);
   MUSTER_CHECK(ids_.size() == job, "jobs come in the order of the trace");
   ids_.push_back(*id);
+  const auto guess = runtimes_.Guess(RuntimeKindOf(play.job(job)));
+  if (guess) cluster_->SetExpected(*id, guess->likely_ms);
   if (jobs_by_id_.size() <= *id) jobs_by_id_.resize(*id + 1);
   jobs_by_id_[*id] = job;
 }
 
-void MusterJobs::Ended(const JobPlay& /*play*/, JobIndex job) {
+void MusterJobs::Ended(const JobPlay& play, JobIndex job) {
+  runtimes_.Add(RuntimeKindOf(play.job(job)), play.job(job).duration_ms);
   cluster_->RemoveJob(ids_[job]);
   ids_[job] = engine::kNone;
 }
@@ -111,7 +118,11 @@ void MusterJobs::Decide(JobPlay& play) {
   changed_.erase(twice.begin(), twice.end());
   const auto should = [&](JobIndex job) { return cluster_->job(ids_[job]).Satisfied(); };
   for (const JobIndex job : changed_) {
-    if (play.Runs(job) && !should(job)) play.Stop(job);
+    if (!play.Runs(job) || should(job)) continue;
+    const auto expected = cluster_->job(ids_[job]).expected_ms;
+    const auto ran = play.now_ms() - play.track(job).since_ms;
+    if (expected >= 0) cluster_->SetExpected(ids_[job], std::max<std::int64_t>(0, expected - ran));
+    play.Stop(job);
   }
   for (const JobIndex job : changed_) {
     if (!play.Runs(job) && should(job)) play.Start(job);

@@ -3,7 +3,8 @@
 // A job is a gang of as many workers as it asks for GPUs, all or none. Every queue of the trace is
 // a queue of the cluster with the same weight and no quota, so that the engine shares the GPUs out
 // between those that ask and takes back what others hold beyond their share. The engine hears of
-// submissions, ends and workers that left, and of no duration.
+// submissions, ends and workers that left; how long a job will take it is told only as far as
+// follows from those that have ended.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +14,14 @@
 #include "base/result.h"
 #include "engine/cluster.h"
 #include "engine/cycle.h"
+#include "engine/runtime_history.h"
 #include "sim/jobs/policy.h"
 #include "sim/jobs/trace_job.h"
 
 namespace muster::sim {
+
+// What jobs that take about as long have in common.
+engine::RuntimeKind RuntimeKindOf(const TraceJob& job);
 
 class MusterJobs : public JobPolicy {
  public:
@@ -39,6 +44,7 @@ class MusterJobs : public JobPolicy {
   std::unique_ptr<engine::Scheduler> scheduler_;
   std::vector<engine::JobId> ids_;  // by job; kNone once it has ended
   std::vector<JobIndex> jobs_by_id_;
+  engine::RuntimeHistory runtimes_;
   std::vector<JobIndex> changed_;  // by this moment's plans, some of them twice
 };
 

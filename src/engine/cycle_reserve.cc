@@ -1,0 +1,276 @@
+// Room for who is to have it later: the reservation of the first gang that finds none, backfill
+// behind it, and the reservations of admins.
+#include <bit>
+
+#include "engine/cycle_steps.h"
+
+namespace muster::engine {
+
+using model::Rule;
+
+namespace {
+
+constexpr int kMostFutureless = 2;  // gangs for which one cycle looks for a time in vain
+
+bool IsBelow(const QueueTable& queues, QueueId queue, QueueId top) {
+  while (queue != 0 && queue != top) queue = queues[queue].parent;
+  return queue == top;
+}
+
+// The queue whose jobs may use it; kNone: nobody's.
+QueueId QueueOf(const Cluster& cluster, const model::Reservation& booking) {
+  return booking.queue.empty() ? kNone : cluster.queues().Find(booking.queue);
+}
+
+// GPUs of the node that jobs of the queue hold.
+int HeldBy(const Cluster& cluster, NodeId node, QueueId queue) {
+  int held = 0;
+  for (const auto& ref : cluster.WorkersOn(node)) {
+    const Place& place = cluster.worker(ref).place;
+    if (!place.Holds() || cluster.nodes().bank(place.bank).node != node) continue;
+    if (IsBelow(cluster.queues(), cluster.job(ref.job).queue, queue)) {
+      held += std::popcount(place.devices);
+    }
+  }
+  return held;
+}
+
+// So many of the node's GPUs that are free, and a like part of what it has beside them.
+void HoldOn(const NodeTable& nodes, NodeId id, int gpus, std::vector<Hold>& out) {
+  const NodeState& node = nodes.node(id);
+  for (BankId b = node.first_bank; b < node.first_bank + node.bank_count && gpus > 0; ++b) {
+    Hold hold{b, 0, {}};
+    std::uint64_t free = nodes.bank(b).unoccupied[static_cast<std::size_t>(Mode::kFuture)];
+    for (; free != 0 && gpus > 0; free &= free - 1, --gpus) hold.devices |= free & (~free + 1);
+    if (hold.devices == 0) continue;
+    for (std::size_t d = 0; d < nodes.host_dims(); ++d) {
+      hold.host[d] = node.capacity[d] / node.device_count * std::popcount(hold.devices);
+    }
+    out.push_back(hold);
+  }
+}
+
+}  // namespace
+
+// What the reservations of admins keep. Each is kept while the next is looked at, so that they keep
+// different GPUs.
+void Scheduler::Steps::Book() {
+  blocks_.clear();
+  looks_ = 0;
+  without_it_.clear();
+  const auto& bookings = cluster_.reservations();
+  for (std::uint32_t i = 0; i < bookings.size(); ++i) {
+    const auto& booking = bookings[i];
+    if (booking.to_ms <= now_ms_) continue;
+    Block block{{kNone, i, booking.from_ms, booking.to_ms}, booking.from_ms, {}, false};
+    for (const auto& part : booking.parts) {
+      const NodeId node = cluster_.FindNode(part.node);
+      if (node == kNone) continue;
+      const auto held = HeldBy(cluster_, node, QueueOf(cluster_, booking));
+      HoldOn(cluster_.nodes(), node, part.gpus - held, block.holds);
+    }
+    blocks_.push_back(std::move(block));
+    Turn(blocks_.back(), true);
+  }
+  KeepNoRoom();
+}
+
+// From its beginning on a reservation takes its GPUs from who may be asked: lower priority first,
+// then who started last. They wait, and find another place in the next cycle if there is one.
+void Scheduler::Steps::TakeBooked() {
+  for (const auto& booking : cluster_.reservations()) {
+    if (booking.from_ms > now_ms_ || booking.to_ms <= now_ms_) continue;
+    const QueueId queue = QueueOf(cluster_, booking);
+    for (const auto& part : booking.parts) {
+      const NodeId node = cluster_.FindNode(part.node);
+      if (node == kNone) continue;
+      std::vector<WorkerRef> others;
+      for (const auto& ref : cluster_.WorkersOn(node)) {
+        const JobState& job = cluster_.job(ref.job);
+        const Place& place = cluster_.worker(ref).place;
+        if (place.state != WorkerState::kRunning || place.promised || place.devices == 0) continue;
+        if (job.preemptible && !IsBelow(cluster_.queues(), job.queue, queue)) others.push_back(ref);
+      }
+      std::sort(others.begin(), others.end(), [this](WorkerRef a, WorkerRef b) {
+        const auto rank = [this](WorkerRef ref) {
+          return std::tuple(cluster_.job(ref.job).priority, -cluster_.worker(ref).started_ms, ref);
+        };
+        return rank(a) < rank(b);
+      });
+      for (const auto& ref : others) {
+        const NodeState& state = cluster_.nodes().node(node);
+        int there = HeldBy(cluster_, node, queue);
+        for (BankId b = state.first_bank; b < state.first_bank + state.bank_count; ++b) {
+          there += std::popcount(
+              cluster_.nodes().bank(b).unoccupied[static_cast<std::size_t>(Mode::kFuture)]);
+        }
+        if (there >= part.gpus) break;
+        if (cluster_.worker(ref).place.Holds()) SendAway(ref, Rule::kReservation, false);
+      }
+    }
+  }
+  RefreshTouched();
+}
+
+bool Scheduler::Steps::RoomForSomebody() const {
+  for (ClassId c = 0; c < cluster_.class_count(); ++c) {
+    if (cluster_.waiting().AnyOf(c) && cluster_.MayFit(c, Mode::kFuture)) return true;
+  }
+  return false;
+}
+
+// Serves the waiting jobs in order until a gang below its minimum finds no room: that one gets the
+// reservation. Where nobody would find room there is nothing to keep.
+void Scheduler::Steps::Reserve() {
+  if (!RoomForSomebody()) return;
+  if (!StillReserved()) FindReservation();
+  if (!reserved_) return;
+  const JobState& first = cluster_.job(reserved_->job);
+  const bool patient = now_ms_ - first.submitted_ms < cluster_.policy().backfill_patience_ms;
+  const bool passed = patient && cluster_.policy().backfill;
+  blocks_.push_back({{reserved_->job, kNone, reserved_->at_ms, 0},
+                     passed ? reserved_->at_ms : now_ms_,
+                     reserved_->holds,
+                     false});
+}
+
+// Whose turn it is is not found out anew in every cycle.
+bool Scheduler::Steps::StillReserved() {
+  if (!last_reserved_) return false;
+  const JobState& job = cluster_.job(last_reserved_->job);
+  if (!job.present || job.Satisfied() || job.on_hold) return false;
+  if (!timeline_.Renew(*last_reserved_, now_ms_)) return false;
+  reserved_ = last_reserved_;
+  return true;
+}
+
+void Scheduler::Steps::FindReservation() {
+  last_reserved_.reset();
+  int futureless = 0;
+  lanes_.Open([](ClassId /*id*/) { return true; });
+  while (const auto next = lanes_.Next()) {
+    const bool kept = KeepRoomFrom(next->job);
+    const bool room = cluster_.MayFit(next->job_class, Mode::kFuture);
+    if (room && AllocateNext(next->job) == Answer::kServed) {
+      GoOn(next->job, Answer::kServed);
+      continue;
+    }
+    if (!kept && !cluster_.job(next->job).Satisfied()) {
+      if (!RoomForSomebody() || futureless == kMostFutureless) break;
+      if (ReserveFor(next->job, next->job_class)) break;
+      ++futureless;
+    }
+    GoOn(next->job, BehindReservation(next->job, Answer::kNoRoom));
+  }
+  KeepNoRoom();
+  RefreshTouched();
+}
+
+// A job that its queue may not have, whatever is free, waits for no room.
+bool Scheduler::Steps::ReserveFor(JobId id, ClassId job_class) {
+  placement_.NextPieces(id, pieces_);
+  const JobState& job = cluster_.job(id);
+  if (pieces_.empty() || pieces_[0].estimated || !WithinBounds(job, pieces_[0])) return false;
+  const auto known = no_time_.find(job_class);
+  if (known != no_time_.end() && known->second.until > cluster_.cycles()) return false;
+  last_reserved_ = reserved_ = timeline_.Reserve(pieces_[0], now_ms_);
+  if (reserved_) {
+    no_time_.erase(job_class);
+  } else {
+    no_time_[job_class].Again(cluster_.cycles());
+  }
+  return reserved_.has_value();
+}
+
+// Whether the job would still be there when the room is needed. Behind a gang only so many are
+// looked at: all others are taken to be.
+bool Scheduler::Steps::Binds(const Block& block, JobId id) const {
+  const JobState& job = cluster_.job(id);
+  if (block.by.job != kNone) {
+    if (id == block.by.job || job.priority > cluster_.job(block.by.job).priority) return false;
+    return LookedEnough() || now_ms_ + cluster_.TakesMs(job) > block.until_ms;
+  }
+  if (now_ms_ + cluster_.TakesMs(job) <= block.until_ms) return false;
+  const auto queue = QueueOf(cluster_, cluster_.reservations()[block.by.booking]);
+  return !IsBelow(cluster_.queues(), job.queue, queue);
+}
+
+void Scheduler::Steps::Turn(Block& block, bool on) {
+  if (block.on == on) return;
+  for (const auto& hold : block.holds) cluster_.Keep(hold, on ? +1 : -1);
+  block.on = on;
+}
+
+// Takes room away that the job may not have, and gives back what it may. Says whether some is away.
+bool Scheduler::Steps::KeepRoomFrom(JobId id) {
+  bool kept = false;
+  for (auto& block : blocks_) {
+    Turn(block, Binds(block, id));
+    kept |= block.on;
+  }
+  return kept;
+}
+
+void Scheduler::Steps::KeepNoRoom() {
+  for (auto& block : blocks_) Turn(block, false);
+}
+
+void Scheduler::Steps::ConcludeReservation() {
+  if (!reserved_ || cluster_.job(reserved_->job).Satisfied()) return;
+  auto& plan = plan_.reserved.emplace();
+  plan.job = reserved_->job;
+  plan.at_ms = reserved_->at_ms;
+  plan.rooms.reserve(reserved_->holds.size());
+  for (const auto& hold : reserved_->holds) {
+    plan.rooms.push_back({cluster_.nodes().bank(hold.bank).node, hold.devices, hold.host[kHostCpu],
+                          hold.host[kHostMemory]});
+  }
+}
+
+// Whether jobs of the class would find room if none were kept, as far as numbers go.
+Scheduler::Steps::Without Scheduler::Steps::WithoutIt(ClassId job_class) {
+  const auto [known, added] = without_it_.try_emplace(job_class);
+  if (added) {
+    KeepNoRoom();
+    known->second.fits_now = cluster_.MayFit(job_class, Mode::kFree);
+    known->second.fits_soon = cluster_.MayFit(job_class, Mode::kFuture);
+  }
+  return known->second;
+}
+
+// That a job finds no room beside what is kept says nothing of its equals, if they would find some
+// there: they may end sooner.
+Scheduler::Steps::Answer Scheduler::Steps::BehindReservation(JobId id, Answer answer) {
+  const auto by =
+      std::find_if(blocks_.begin(), blocks_.end(), [](const Block& block) { return block.on; });
+  if (by == blocks_.end() || answer != Answer::kNoRoom) return answer;
+  const auto without = WithoutIt(cluster_.ClassOf(id));
+  if (without.fits_now) cluster_.SetKept(id, by->by);
+  if (!without.fits_soon || LookedEnough()) return answer;
+  ++looks_;
+  return Answer::kNotThis;
+}
+
+// Not by number: nor would any of its class, unless others of it may have what is kept from it.
+void Scheduler::Steps::FindsNoRoom(JobId id, ClassId job_class) {
+  const bool by_admin = std::any_of(blocks_.begin(), blocks_.end(), [](const Block& block) {
+    return block.on && block.by.job == kNone;
+  });
+  const bool by_gang = !blocks_.empty() && blocks_.back().on && blocks_.back().by.job != kNone;
+  const bool hope = by_admin || (by_gang && !LookedEnough());
+  if (hope && WithoutIt(job_class).fits_soon) {
+    GoOn(id, BehindReservation(id, Answer::kNoRoom));
+  } else {
+    lanes_.SkipClass();
+  }
+}
+
+// Who looked in vain while room was kept may hope again when other room is.
+void Scheduler::Steps::NoteReservations() {
+  const auto reserved = std::tuple(blocks_.size(), reserved_ ? reserved_->job : kNone,
+                                   reserved_ ? reserved_->at_ms : 0);
+  if (reserved != reserved_before_) cluster_.UnsettleAll();
+  reserved_before_ = reserved;
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,95 @@
+#include "engine/timeline.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace muster::engine {
+namespace {
+
+constexpr std::size_t kMostEnds = 512;      // jobs that one look ahead lets end
+constexpr std::size_t kTogether = 16;       // of those that end at one moment, between two looks
+constexpr int kMostTries = 16;              // of places, where numbers alone would allow the gang
+constexpr std::int64_t kStandsMs = 30'000;  // before it is looked whether it could be sooner
+
+}  // namespace
+
+// The room that it will take; `host` is what it then leaves of its nodes.
+bool Timeline::Fits(const Piece& piece, std::vector<Hold>& out) {
+  const auto mark = cluster_.mark();
+  if (!placement_.Place(piece, Mode::kFuture)) return false;
+  for (const auto& ref : placement_.placed()) {
+    const Place& place = cluster_.worker(ref).place;
+    auto same = std::find_if(out.begin(), out.end(),
+                             [&](const Hold& hold) { return hold.bank == place.bank; });
+    if (same == out.end()) same = out.insert(out.end(), {place.bank, 0, {}});
+    same->devices |= place.devices;
+  }
+  for (auto& hold : out) {
+    for (std::size_t d = 0; d < cluster_.nodes().host_dims(); ++d) {
+      hold.host[d] =
+          cluster_.nodes().HostFree(cluster_.nodes().bank(hold.bank).node, d, Mode::kFuture);
+    }
+  }
+  cluster_.RollbackTo(mark);
+  return true;
+}
+
+// GPUs on which others still are need not be kept, nor what others beside them will leave.
+void Timeline::KeepWhatIsFree(Reservation& made) const {
+  const NodeTable& nodes = cluster_.nodes();
+  const auto future = static_cast<std::size_t>(Mode::kFuture);
+  made.holds = made.places;
+  NodeId last = kNone;
+  for (auto& hold : made.holds) {
+    const NodeId node = nodes.bank(hold.bank).node;
+    const auto occupied = hold.devices & ~nodes.bank(hold.bank).unoccupied[future];
+    for (std::uint64_t rest = occupied; rest != 0; rest &= rest - 1) {
+      const auto device = static_cast<std::uint32_t>(std::countr_zero(rest));
+      if (nodes.Room(hold.bank, device, Mode::kFuture) <= 0) hold.devices &= ~(1ULL << device);
+    }
+    for (std::size_t d = 0; d < nodes.host_dims(); ++d) {
+      const auto more = nodes.HostFree(node, d, Mode::kFuture) - hold.host[d];
+      hold.host[d] = node == last ? 0 : std::max<std::int64_t>(0, more);
+    }
+    last = node;
+  }
+}
+
+bool Timeline::Renew(Reservation& made, std::int64_t now_ms) const {
+  const bool stands = now_ms < made.at_ms && now_ms - made.made_ms < kStandsMs &&
+                      cluster_.job(made.job).sequence == made.sequence &&
+                      std::ranges::all_of(made.places, [&](const Hold& place) {
+                        return cluster_.nodes().node_of(place.bank).Usable();
+                      });
+  if (stands) KeepWhatIsFree(made);
+  return stands;
+}
+
+std::optional<Reservation> Timeline::Reserve(const Piece& piece, std::int64_t now_ms) {
+  Reservation found;
+  found.job = piece.job;
+  found.sequence = cluster_.job(piece.job).sequence;
+  found.made_ms = now_ms;
+  gone_.clear();
+  int tries = 0;
+  bool fits = false;
+  const auto& ends = cluster_.EndsAfter(now_ms);
+  for (auto end = ends.begin(); end != ends.end() && !fits && gone_.size() < kMostEnds;) {
+    found.at_ms = end->first;
+    const auto enough = gone_.size() + kTogether;
+    for (; end != ends.end() && end->first == found.at_ms && gone_.size() < enough; ++end) {
+      cluster_.Vacate(end->second, +1);
+      gone_.push_back(end->second);
+    }
+    if (!placement_.MayFit(piece, Mode::kFuture)) continue;
+    fits = Fits(piece, found.places);
+    if (!fits && ++tries == kMostTries) break;
+  }
+  for (const JobId job : gone_) cluster_.Vacate(job, -1);
+  if (!fits) return std::nullopt;
+  std::ranges::sort(found.places, {}, &Hold::bank);
+  KeepWhatIsFree(found);
+  return found;
+}
+
+}  // namespace muster::engine

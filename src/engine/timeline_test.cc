@@ -1,0 +1,246 @@
+#include "engine/timeline.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/cycle.h"
+#include "engine/explain.h"
+
+namespace muster::engine {
+namespace {
+
+using model::Gate;
+
+constexpr std::int64_t kMinute = 60'000;
+constexpr std::int64_t kHour = 60 * kMinute;
+
+class TimelineTest : public testing::Test {
+ protected:
+  void SetUp() override { Make({}); }
+
+  void Make(const Policy& policy, int nodes = 2) {
+    engine::Setup setup;
+    setup.queues.emplace_back().name = "q";
+    setup.queues.emplace_back().name = "other";
+    setup.policy = policy;
+    cluster_ = std::move(*Cluster::Make(std::move(setup)));
+    scheduler_ = std::make_unique<Scheduler>(*cluster_);
+    for (int i = 0; i < nodes; ++i) {
+      model::Node node;
+      node.name = "n" + std::to_string(i);
+      node.gpus.resize(4);
+      node.cpu_milli = 16'000;
+      EXPECT_TRUE(cluster_->AddNode(node).has_value());
+    }
+    now_ms_ = kHour;
+  }
+
+  // A gang of workers with so many GPUs each that says how long it takes; 0: it does not.
+  JobId Add(const std::string& name, int workers, int gpus, std::int64_t takes_ms,
+            const std::string& queue = "q") {
+    model::Job job;
+    job.name = name;
+    job.queue = queue;
+    job.limits.time_ms = takes_ms;
+    job.groups.emplace_back().minimum = workers;
+    auto& role = job.roles.emplace_back();
+    role.count = workers;
+    role.request.gpu = {model::GpuKind::kWhole, gpus, 0, 0};
+    role.request.cpu_milli = 1'000 * gpus;
+    return *cluster_->AddJob(job, now_ms_);
+  }
+
+  model::Plan Cycle() { return scheduler_->Cycle(now_ms_); }
+  bool Runs(JobId job) const { return cluster_->job(job).Satisfied(); }
+
+  std::unique_ptr<Cluster> cluster_;
+  std::unique_ptr<Scheduler> scheduler_;
+  std::int64_t now_ms_ = 0;
+};
+
+TEST_F(TimelineTest, TheFirstGangWithoutRoomIsReservedTheTimeAtWhichEnoughHaveEnded) {
+  Add("two-hours", 1, 4, 2 * kHour);
+  Add("one-hour", 1, 2, kHour);
+  Cycle();
+  const JobId gang = Add("gang", 2, 4, kHour);
+  Add("tail", 1, 1, 9 * kHour);
+  const auto plan = Cycle();
+  ASSERT_TRUE(plan.reserved.has_value());
+  EXPECT_EQ(plan.reserved->job, gang);
+  EXPECT_EQ(plan.reserved->at_ms, now_ms_ + 2 * kHour);
+  ASSERT_EQ(plan.reserved->rooms.size(), 2U);
+}
+
+TEST_F(TimelineTest, WhoeverEndsBeforePassesAndWhoeverDoesNotWaits) {
+  Add("runs", 1, 4, 2 * kHour);
+  Cycle();
+  const JobId gang = Add("gang", 2, 4, kHour);
+  const JobId lasting = Add("lasting", 1, 1, 3 * kHour);
+  const JobId brief = Add("brief", 1, 1, 2 * kHour);
+  Cycle();
+  EXPECT_TRUE(Runs(brief));
+  EXPECT_FALSE(Runs(lasting));
+  EXPECT_FALSE(Runs(gang));
+  const auto why = Explain(*cluster_, lasting, now_ms_);
+  EXPECT_EQ(why.gate, Gate::kReserved);
+  EXPECT_EQ(why.kept.job, gang);
+  EXPECT_EQ(why.kept.from_ms, now_ms_ + 2 * kHour);
+  EXPECT_NE(Sentence(*cluster_, why).find("kept"), std::string::npos);
+}
+
+TEST_F(TimelineTest, RoomThatTheGangWillNotNeedIsFreeForAll) {
+  Make({}, 3);
+  Add("runs", 1, 4, 2 * kHour);
+  Add("small", 1, 1, 3 * kHour);
+  Cycle();
+  Add("gang", 2, 4, kHour);  // in two hours: the first node and the third, which is free now
+  const JobId whole = Add("whole", 1, 4, 9 * kHour);
+  const JobId beside = Add("beside", 1, 3, 9 * kHour);  // the small one
+  Cycle();
+  EXPECT_FALSE(Runs(whole));
+  EXPECT_TRUE(Runs(beside));
+}
+
+TEST_F(TimelineTest, WithoutBackfillNobodyPasses) {
+  Policy policy;
+  policy.backfill = false;
+  Make(policy);
+  Add("runs", 1, 4, 2 * kHour);
+  Cycle();
+  Add("gang", 2, 4, kHour);
+  const JobId brief = Add("brief", 1, 1, kMinute);
+  Cycle();
+  EXPECT_FALSE(Runs(brief));
+}
+
+TEST_F(TimelineTest, WithoutReservationsSmallJobsTakeTheRoom) {
+  Policy policy;
+  policy.reserve = false;
+  Make(policy);
+  Add("runs", 1, 4, 2 * kHour);
+  Cycle();
+  Add("gang", 2, 4, kHour);
+  const JobId lasting = Add("lasting", 1, 1, 9 * kHour);
+  EXPECT_FALSE(Cycle().reserved.has_value());
+  EXPECT_TRUE(Runs(lasting));
+}
+
+TEST_F(TimelineTest, AGangThatHasWaitedTooLongIsPassedByNobody) {
+  Add("runs", 1, 4, 99 * kHour);
+  Cycle();
+  Add("gang", 2, 4, kHour);
+  now_ms_ += 25 * kHour;
+  const JobId brief = Add("brief", 1, 1, kMinute);
+  Cycle();
+  EXPECT_FALSE(Runs(brief));
+}
+
+TEST_F(TimelineTest, WhoTakesLongerThanExpectedIsExpectedToTakeHalfAsLongAgain) {
+  const JobId runs = Add("runs", 1, 4, kHour);
+  Cycle();
+  Add("gang", 2, 4, kHour);
+  Add("tail", 1, 1, 9 * kHour);
+  now_ms_ += kHour;
+  auto plan = Cycle();
+  ASSERT_TRUE(plan.reserved.has_value());
+  EXPECT_EQ(plan.reserved->at_ms, now_ms_ + kHour / 2);
+  cluster_->SetExpected(runs, 8 * kHour);
+  now_ms_ += kMinute;  // it is not looked at anew in every cycle
+  plan = Cycle();
+  ASSERT_TRUE(plan.reserved.has_value());
+  EXPECT_EQ(plan.reserved->at_ms, 9 * kHour);
+}
+
+TEST_F(TimelineTest, NothingIsKeptForWhatCanNeverStartOrMayNot) {
+  Add("runs", 1, 1, kHour);
+  Cycle();
+  Add("huge", 3, 4, kHour);
+  const JobId behind = Add("behind", 1, 1, 9 * kHour);
+  EXPECT_FALSE(Cycle().reserved.has_value());
+  EXPECT_TRUE(Runs(behind));
+}
+
+TEST_F(TimelineTest, LeavesTheClusterAsItWas) {
+  Add("runs", 1, 3, kHour);
+  Add("too", 1, 2, kHour);
+  Cycle();
+  Add("gang", 2, 4, kHour);
+  Add("lasting", 1, 1, 9 * kHour);
+  ASSERT_TRUE(Cycle().reserved.has_value());
+  const auto before = cluster_->Dump();
+  ASSERT_TRUE(Cycle().reserved.has_value());
+  EXPECT_EQ(cluster_->Dump(), before);
+}
+
+class BookedTest : public TimelineTest {
+ protected:
+  // All GPUs of the first node for queue "other", two hours from now, for two hours.
+  void Book(int gpus = 4, const std::string& queue = "other") {
+    cluster_->SetReservations(
+        {{"demo", queue, now_ms_ + 2 * kHour, now_ms_ + 4 * kHour, {{"n0", gpus}}, ""}});
+  }
+};
+
+TEST_F(BookedTest, OthersStartThereOnlyIfTheyEndBefore) {
+  Book();
+  const JobId brief = Add("brief", 1, 4, kHour);
+  const JobId lasting = Add("lasting", 2, 4, 9 * kHour);
+  const JobId apart = Add("apart", 1, 4, 9 * kHour);
+  Cycle();
+  EXPECT_FALSE(Runs(lasting));
+  EXPECT_TRUE(Runs(brief));
+  EXPECT_TRUE(Runs(apart)) << "on the node that is not reserved";
+  cluster_->RemoveJob(brief);
+  cluster_->RemoveJob(lasting);
+  const JobId late = Add("late", 1, 1, 3 * kHour);
+  Cycle();
+  EXPECT_FALSE(Runs(late));
+  const auto why = Explain(*cluster_, late, now_ms_);
+  EXPECT_EQ(why.gate, Gate::kReserved);
+  EXPECT_NE(Sentence(*cluster_, why).find("reservation demo"), std::string::npos);
+  const JobId mine = Add("mine", 1, 4, 9 * kHour, "other");
+  Cycle();
+  EXPECT_TRUE(Runs(mine)) << "whose it is may have it before, too";
+}
+
+TEST_F(BookedTest, WhoIsStillThereLeavesWhenItBegins) {
+  Policy policy;
+  policy.reclaim = false;
+  Make(policy, 1);
+  const JobId old = Add("old", 1, 2, 9 * kHour);
+  Cycle();
+  const JobId young = Add("young", 1, 2, 9 * kHour);
+  now_ms_ += kMinute;
+  Cycle();
+  Book(3, "other");
+  const JobId mine = Add("mine", 1, 3, 9 * kHour, "other");
+  EXPECT_TRUE(Cycle().actions.empty());
+  now_ms_ += 2 * kHour;
+  const auto plan = Cycle();
+  ASSERT_EQ(plan.actions.size(), 2U);
+  for (const auto& action : plan.actions) {
+    EXPECT_EQ(action.rule, model::Rule::kReservation);
+    EXPECT_EQ(action.kind, model::ActionKind::kPause);
+    cluster_->ReportLeft({action.job, action.worker});
+  }
+  EXPECT_EQ(plan.actions[0].job, old);
+  EXPECT_EQ(plan.actions[1].job, young);
+  Cycle();
+  EXPECT_TRUE(Runs(mine));
+  EXPECT_FALSE(Runs(young));
+  EXPECT_TRUE(Cycle().actions.empty()) << "and comes to rest";
+}
+
+TEST_F(BookedTest, WhatIsReservedForNobodyStaysEmptyUntilItsEnd) {
+  Make({}, 1);
+  Book(4, "");
+  now_ms_ += 2 * kHour;
+  const JobId job = Add("job", 1, 1, kMinute);
+  Cycle();
+  EXPECT_FALSE(Runs(job));
+  now_ms_ += 2 * kHour;
+  Cycle();
+  EXPECT_TRUE(Runs(job));
+}
+
+}  // namespace
+}  // namespace muster::engine
