@@ -313,6 +313,18 @@ void TextIds(DocNode& facts) {
                 [](const auto& fact) { return fact.key == "cause" && fact.text == "0"; });
 }
 
+// Likewise of policies; before the first of them there is the default.
+void TextPolicyIds(DocNode& facts) {
+  for (auto& fact : facts.children) {
+    if (fact.key == "id" || fact.key == "undoes" || fact.key == "before") fact.quoted = true;
+    if (fact.key == "before" && fact.text == "0") fact.text = "default";
+  }
+  std::erase_if(facts.children, [](const auto& fact) {
+    return (fact.key == "undoes" && fact.text == "0") ||
+           (fact.key == "before" && fact.text == "-1");
+  });
+}
+
 }  // namespace
 
 DocNode RecordView(const state::Record& record, const model::EventBody& body) {
@@ -329,6 +341,7 @@ DocNode RecordView(const state::Record& record, const model::EventBody& body) {
     if (placed->devices != 0) Put(facts, "devices", Devices(placed->devices));
   }
   TextIds(facts);
+  if (std::holds_alternative<model::PolicyApplied>(body)) TextPolicyIds(facts);
   return node;
 }
 

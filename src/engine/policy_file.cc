@@ -70,17 +70,17 @@ PolicyFile FromDocument(const DocNode& document, Problems& problems) {
   return out;
 }
 
-DocNode ValueNode(std::string_view name, const std::string& text) {
-  const auto* setting = FindSetting(name);
-  const bool plain = setting != nullptr && text != setting->also &&
-                     (setting->kind == SettingKind::kCount || setting->kind == SettingKind::kShare);
+// In YAML no value needs quotes; in JSON all do that are no numbers.
+DocNode ValueNode(const Setting& setting, const std::string& text, model::TextFormat format) {
+  const bool number = text != setting.also &&
+                      (setting.kind == SettingKind::kCount || setting.kind == SettingKind::kShare);
+  const bool plain = number || format == model::TextFormat::kYaml;
   return plain ? model::PlainNode(text) : model::TextNode(text);
 }
 
 }  // namespace
 
-Result<PolicyFile> ReadPolicyFile(std::string_view text) {
-  Problems problems;
+PolicyFile DecodePolicyFile(std::string_view text, Problems& problems) {
   const auto documents = model::ParseDocuments(text, problems);
   PolicyFile out;
   if (documents.empty()) {
@@ -91,9 +91,15 @@ Result<PolicyFile> ReadPolicyFile(std::string_view text) {
   if (documents.size() > 1) {
     problems.Error(documents[1].mark, "a second document begins here", "one policy a file");
   }
-  if (!problems.HasErrors()) return out;
-  model::LocateProblems(documents, problems);
-  return tl::unexpected(model::ToError(problems));
+  if (problems.HasErrors()) model::LocateProblems(documents, problems);
+  return out;
+}
+
+Result<PolicyFile> ReadPolicyFile(std::string_view text) {
+  Problems problems;
+  auto file = DecodePolicyFile(text, problems);
+  if (problems.HasErrors()) return tl::unexpected(model::ToError(problems));
+  return file;
 }
 
 std::string WritePolicyFile(const PolicyFile& file, model::TextFormat format) {
@@ -104,7 +110,7 @@ std::string WritePolicyFile(const PolicyFile& file, model::TextFormat format) {
   for (const auto& setting : Settings()) {  // in the order of the table
     const auto stated = file.settings.find(std::string(setting.name));
     if (stated == file.settings.end()) continue;
-    Put(settings, stated->first, ValueNode(stated->first, stated->second));
+    Put(settings, stated->first, ValueNode(setting, stated->second, format));
   }
   return WriteDocument(out, format);
 }

@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "engine/policy_settings.h"
 #include "model/document_writer.h"
+#include "model/problems.h"
 
 namespace muster::engine {
 
@@ -24,7 +25,8 @@ struct PolicyFile {
   friend bool operator==(const PolicyFile&, const PolicyFile&) = default;
 };
 
-Result<PolicyFile> ReadPolicyFile(std::string_view text);  // YAML or JSON
+PolicyFile DecodePolicyFile(std::string_view text, model::Problems& problems);  // YAML or JSON
+Result<PolicyFile> ReadPolicyFile(std::string_view text);                       // the same
 std::string WritePolicyFile(const PolicyFile& file, model::TextFormat format);
 
 }  // namespace muster::engine

@@ -87,7 +87,7 @@ TEST(PolicySettings, RecordedOnesThatNobodyKnowsAnyMoreAreTheDefault) {
 
 TEST(PolicyFile, StatesWhatDiffers) {
   const auto file = ReadPolicyFile(
-      "name: gentle\nabout: nobody is stopped by day\n"
+      "name: gentle\nabout: \"nobody is stopped by day\"\n"
       "policy:\n  decay_half_life: 72h\n  grow: off\n  move_limit: any\n  shrink: true\n");
   ASSERT_TRUE(file.has_value()) << Describe(file.error());
   EXPECT_EQ(file->name, "gentle");
@@ -96,6 +96,9 @@ TEST(PolicyFile, StatesWhatDiffers) {
       file->settings,
       (SettingValues{
           {"decay_half_life", "3d"}, {"grow", "off"}, {"move_limit", "any"}, {"shrink", "on"}}));
+  EXPECT_EQ(WritePolicyFile(*file, model::TextFormat::kYaml),
+            "name: gentle\nabout: \"nobody is stopped by day\"\n"
+            "policy: {shrink: on, grow: off, decay_half_life: 3d, move_limit: any}\n");
   for (const auto format : {model::TextFormat::kYaml, model::TextFormat::kJson}) {
     const auto again = ReadPolicyFile(WritePolicyFile(*file, format));
     ASSERT_TRUE(again.has_value()) << Describe(again.error());

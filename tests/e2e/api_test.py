@@ -226,6 +226,17 @@ class Documented(Case):
         self.check("putQueue", "queues/open", {"queues": [{"name": "open", "weight": 2}]})
         self.check("putQueue", "queues/open", {"queues": [{"name": "open"}]}, {"If-Match": '"old"'}, status=412)
         self.check("deleteQueue", "queues/vision/detection")
+        self.check("applyPolicy", "policies?dry_run=1", {"policy": {"grow": "off"}})
+        self.check("applyPolicy", "policies", "policy: {decay_half_life: 3d}\nname: slow\n")
+        self.check("applyPolicy", "policies", {"policy": {"grow": "never"}}, status=422)
+        self.check("applyPolicy", "policies", {"policy": {}}, {"If-Match": '"old"'}, status=412)
+        for policy in ("current", "default", "1"):
+            self.check("getPolicy", f"policies/{policy}")
+        self.check("getPolicy", "policies/2", status=404)
+        self.check("undoPolicy", "policies/default:undo", status=409)
+        self.check("undoPolicy", "policies/1:undo")
+        self.check("undoPolicy", "policies/current:undo", status=409)
+        self.check("listPolicies", "policies")
         self.check("listDecisions", "decisions")
         for by in ("user", "queue", "job"):
             self.check("getUsage", f"usage?by={by}")
@@ -290,7 +301,10 @@ class Documented(Case):
             self.daemon.call("POST", "jobs?held=1", {**job("true", name=name, queue="open", array="0-1"), "gpus": 0})
         self.daemon.call("POST", "tokens", {"name": "a"})
         self.daemon.call("POST", "tokens", {"name": "b"})
+        for limit in (1, 2):
+            self.daemon.call("POST", "policies", {"policy": {"move_limit": limit}})
         return [("listNodes", "nodes", "nodes", "id", "-gpus_total", "phase=ready"),
+                ("listPolicies", "policies", "policies", "id", "id", "in_force=true,policy.move_limit=2"),
                 ("listGpus", "gpus", "gpus", "id", "-gpu", "phase=held"),
                 ("listPools", "pools", "pools", "id", "-name", "spec.nodes>=1"),
                 ("listQueues", "queues", "queues", "id", "-gpu_quota", "name~vision"),
@@ -902,6 +916,8 @@ class Rights(Documented):
             "getTopology": ("topology", no, "news", "uucp"), "listQueues": ("queues", no, "news", "uucp"),
             "applyQueues": ("queues", {"queues": [{"name": "vision/new"}]}, "mail", "games"), "getQueue": ("queues/vision", no, "news", "uucp"),
             "putQueue": ("queues/vision/new", {"weight": 2}, "mail", "games"), "deleteQueue": ("queues/vision/new", no, "mail", "games"),
+            "listPolicies": ("policies", no, "news", "uucp"), "getPolicy": ("policies/current", no, "news", "uucp"),
+            "applyPolicy": ("policies", {"policy": {"near_nic": "off"}}, "adm", "mail"), "undoPolicy": ("policies/current:undo", no, "adm", "mail"),
             "listDecisions": ("decisions", no, "news", "uucp"), "getUsage": ("usage", no, "news", "uucp"), "watchEvents": ("events", no, "news", "uucp"),
             "listAudit": ("audit", no, "mail", "games"), "listUsers": ("users", no, "adm", "mail"), "putUser": ("users/man", {"role": "viewer"}, "adm", "mail"),
             "getUser": ("users/man", no, "adm", "mail"), "deleteUser": ("users/man", no, "adm", "mail"), "listTokens": ("tokens", no, "games", "uucp"),

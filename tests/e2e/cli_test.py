@@ -596,6 +596,7 @@ class Examples(CliCase):
         self.file("train.yaml", job("true", gpus=1))
         self.file("train.py", "print(1)")
         self.file("queues.yaml", QUEUES)
+        self.file("policy.yaml", "policy: {near_nic: off}\n")
         self.file("token", "muster_x_y\n")
         if not self.path("today.snap").exists():
             self.cli("snapshot", "save", "today.snap")

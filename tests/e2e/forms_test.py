@@ -174,7 +174,7 @@ class Seen(CliCase):
         self.daemon.submit(job("sleep 600", name="a-name-that-is-rather-long-for-a-table", gpus=2))
         self.cli("token", "create", "t")
         self.cli("user", "set", "eva", "--role", "viewer")
-        for words in (("ps",), ("nodes",), ("gpus",), ("queue", "list"), ("audit",), ("decisions",), ("pools",), ("token", "list"), ("user", "list")):
+        for words in (("ps",), ("nodes",), ("gpus",), ("queue", "list"), ("audit",), ("decisions",), ("pools",), ("token", "list"), ("user", "list"), ("policy", "list")):
             heads = {}
             for form in ("table", "wide"):
                 one = self.terminal(*words, "-o", form)

@@ -98,6 +98,7 @@ class EveryVerb(CliCase):
         node = self.daemon.call("GET", "nodes")["nodes"][0]["name"]
         file, bad = self.file("j.yaml", job("true", name="sent")), self.file("bad.yaml", "name: [")
         queues = self.file("q.yaml", {"queues": [{"name": "new", "quota": {"gpus": 1}}]})
+        policy = self.file("p.yaml", {"name": "gentle", "about": "by day", "policy": {"near_nic": "off"}})
         for name in ("kept", "second"):
             self.daemon.call("POST", "jobs?held=1", job("true", name=name, gpus=1))
         low = self.daemon.submit(job("echo hello; sleep 600", name="low", gpus=1, workers="1..4", queue="free"))
@@ -115,6 +116,7 @@ class EveryVerb(CliCase):
             ("suspend", "low"), ("resume", "low"), ("requeue", "steady"), ("cancel", "kept", "second"), ("node", "cordon", node),
             ("node", "drain", node), ("node", "uncordon", node), ("nodes",), ("gpus",), ("gpus", "--topology"), ("pools",), ("queue", "list"),
             ("queue", "show", "vision"), ("queue", "apply", queues), ("queue", "edit", "new"), ("queue", "delete", "new", "--yes"), ("usage", "--by", "job"), ("decisions",),
+            ("policy", "apply", policy, "--dry-run"), ("policy", "apply", policy, "--yes"), ("policy", "show"), ("policy", "list"), ("policy", "undo", "--yes"),
             ("login", f"unix:{self.daemon.socket}", "--name", "here"), ("config", "use", "here"), ("config", "delete", "here"),
             ("login", f"unix:{self.daemon.socket}", "--name", "there"), ("logout",), ("init", "new.yaml"), ("whoami",), ("token", "create", "two"), ("token", "show", "two"), ("token", "list"), ("token", "revoke", token, "--yes"),
             ("user", "set", "eva", "--role", "viewer", "--group", "a"), ("user", "list"), ("user", "remove", "eva", "--yes"), ("audit",), ("config", "view"),
@@ -407,7 +409,7 @@ class Completing(CliCase):
              (("ps", "--phase", "sus"), ["suspended"]), (("ps", "--sort", "-gp"), ["-gpus"]), (("ps", "--sort=-gp",), ["--sort=-gpus"]),
              (("ps", "--sort", "=", "-gp"), ["-gpus"]), (("audit", "--operation", "cancel"), ["cancelJob"]), (("plan", "res"), ["resnet"]),
              (("queue", "list", "--sort", "na"), ["name"]), (("queue", "list", "--filter", "name=vision/"), ["name=vision/old"]),
-             (("help", "queue", "sh"), ["show"]), (("help", "canc"), ["cancel"]), (("sim", "scenarios", "-o", "ya"), ["yaml"]), (("bench", "engine", "--shape", "ga"), ["gang"]))
+             (("policy", "show", "def"), ["default"]), (("policy", "list", "--sort", "re"), ["revision"]), (("help", "queue", "sh"), ["show"]), (("help", "canc"), ["cancel"]), (("sim", "scenarios", "-o", "ya"), ["yaml"]), (("bench", "engine", "--shape", "ga"), ["gang"]))
     files = ("plan", "submit")
 
     def setUp(self):
