@@ -107,6 +107,10 @@ class Policies(CliCase):
         listed = self.get("policy", "list")["policies"]
         self.assertEqual([one["id"] for one in listed], [*(str(id) for id in range(26, 10, -1)), "default"])
         self.assertEqual([one["status"]["in_force"] for one in listed], [True] + [False] * 16)
+        for wanted in range(19, 11, -1):
+            self.daemon.call("POST", "policies/current:undo")
+            self.assertEqual(self.force()[1], {"move_limit": str(wanted)})
+        self.assertIn("no longer remembered", self.cli("policy", "undo", "--yes", status=5).stderr)
 
     def test_what_is_shown_as_a_file_is_taken_again(self):
         self.cli("policy", "apply", self.file("p.yaml", "name: x\nabout: 'a: b'\npolicy: {decay_half_life: 36h, move_limit: any, gang_packing: fullest_node, decay_strength: 0.5}\n"), "--yes")
