@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "cli/options.h"
+#include "cli/policy_diff.h"
 #include "cli/text.h"
 #include "engine/policy_file.h"
 #include "model/document_writer.h"
@@ -212,6 +213,7 @@ void AddPolicyVerbs(Verbs& verbs) {
     AddFlag(change, "--dry-run", w->dry_run, "say what would change, and change nothing");
     verbs.Changes(change, "do not ask");
   }
+  AddPolicyDiff(verbs, policy);
 }
 
 }  // namespace muster::cli

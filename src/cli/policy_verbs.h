@@ -8,6 +8,6 @@
 
 namespace muster::cli {
 
-void AddPolicyVerbs(Verbs& verbs);  // show, list, apply, undo
+void AddPolicyVerbs(Verbs& verbs);  // show, list, apply, undo, diff
 
 }  // namespace muster::cli

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "engine/policy_settings.h"
+#include "sim/job_speed.h"
 
 namespace muster::sim {
 
@@ -18,7 +19,8 @@ namespace {
 
 constexpr double kMicro = 1e-6;
 
-// The model that fits what the job has told.
+}  // namespace
+
 engine::JobSpeed SpeedOf(const state::SpeedRecord& record) {
   std::vector<engine::StepSample> samples;
   int most_gpus = 0;
@@ -36,8 +38,6 @@ engine::JobSpeed SpeedOf(const state::SpeedRecord& record) {
       {now.first_batch, now.most_batch, now.least_samples, now.most_samples}};
   return {model, most_gpus};
 }
-
-}  // namespace
 
 Bar BarOf(const JobRecord& job, std::int64_t now_ms) {
   if (job.stopping != StopWhy::kNone) return Bar::kStopping;

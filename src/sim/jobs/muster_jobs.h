@@ -18,6 +18,10 @@
 
 namespace muster::sim {
 
+// A node of the lab, and a job of a trace as the engine knows it.
+model::Node LabNode(std::int64_t index, std::int64_t gpus);
+model::Job LabJob(const TraceJob& from, JobIndex index);
+
 class MusterJobs : public JobPolicy {
  public:
   static Result<std::unique_ptr<MusterJobs>> Make(const std::vector<TraceJob>& jobs,
