@@ -181,6 +181,7 @@ jobs[].duration_s)"},
 files[].file that was written, the page first
 files[].bytes
 files[].shows)"},
+    {"policy diff", ". @SimulationResult"},
     {"bench engine", R"(shape
 nodes
 gpus

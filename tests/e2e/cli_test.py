@@ -605,7 +605,7 @@ class Examples(CliCase):
 
     def test_every_example_works_as_typed(self):
         verbs = json.loads(self.cli("__docs", "json").stdout)["verbs"]
-        for folder in ("tests/scenarios", "examples/lab"):
+        for folder in ("tests/scenarios", "examples/lab", "examples/policies"):
             shutil.copytree(e2e_test.ROOT / folder, self.path(folder))
         for name in ("nodes.csv", "pods.csv"):
             shutil.copy(e2e_test.ROOT / "examples" / "lab" / "openb" / name, self.path(name))

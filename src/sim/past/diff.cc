@@ -222,7 +222,7 @@ void PutFigures(model::DocNode& node, const Figures& figures, bool played = true
   Put(node, "completion_s", Tenths(figures.completion_s));
   Put(node, "pauses", NumberNode(figures.pauses));
   if (!played) return;  // nobody wrote down what was lost
-  Put(node, "lost_gpu_hours", model::PlainNode(fmt::format("{:.2f}", figures.lost_gpu_hours)));
+  Put(node, "lost_gpu_hours", model::PlainNode(fmt::format("{:.4f}", figures.lost_gpu_hours)));
 }
 
 model::DocNode WholeNode(const Whole& whole, bool played) {

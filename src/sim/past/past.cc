@@ -29,6 +29,16 @@ std::int64_t HeldMilli(const model::Job& spec, int role, std::uint64_t devices) 
   return std::popcount(devices) * each;
 }
 
+std::int64_t HeldMilli(const PastJob& job, std::uint32_t worker, std::uint64_t devices) {
+  return HeldMilli(*job.spec, worker < job.roles.size() ? job.roles[worker] : 0, devices);
+}
+
+std::size_t WorkersOf(const model::Job& spec) {
+  std::size_t count = 0;
+  for (const auto& role : spec.roles) count += static_cast<std::size_t>(role.count);
+  return count;
+}
+
 bool KeepsWork(const model::Job& spec) {
   const auto& checkpoint = spec.checkpoint;
   return !checkpoint.dir.empty() || !checkpoint.signal.empty() || checkpoint.every_ms > 0;
@@ -80,7 +90,6 @@ Result<Past> PastOf(const JobTrace& trace, std::int64_t nodes, std::int64_t gpus
     PastJob job;
     job.id = index + 1;
     job.spec = std::make_shared<const model::Job>(std::move(spec));
-    job.roles.assign(static_cast<std::size_t>(from.gpus), 0);
     job.user = from.user;
     job.submitted_ms = from.submit_ms;
     job.work = from.duration_ms * from.gpus * kMilli;

@@ -36,7 +36,7 @@ struct Truth {
 struct PastJob {
   JobNumber id = 0;  // grow with the time of submission
   std::shared_ptr<const model::Job> spec;
-  std::vector<int> roles;  // of its workers, in the engine's order
+  std::vector<int> roles;  // of its workers, in the engine's order; empty: there is only one
   std::string user;
   JobNumber array = 0;  // the array it is a task of; tasks are numbered from it on
   std::int64_t submitted_ms = 0;
@@ -65,8 +65,11 @@ struct Past {
 // How fast a job works with so many workers, in thousandths of one.
 std::int64_t PaceOf(const engine::JobSpeed* speed, std::int64_t workers, int nodes, int gpus);
 
+std::size_t WorkersOf(const model::Job& spec);
 // What a worker of this role holds with these GPUs of a node, in thousandths of one.
 std::int64_t HeldMilli(const model::Job& spec, int role, std::uint64_t devices);
+// The same of a worker by its number.
+std::int64_t HeldMilli(const PastJob& job, std::uint32_t worker, std::uint64_t devices);
 
 // Whether a job of this kind comes back with what it had done.
 bool KeepsWork(const model::Job& spec);

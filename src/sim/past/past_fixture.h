@@ -54,7 +54,6 @@ class PastFixture : public testing::Test {
     auto& job = past_.jobs.emplace_back();
     job.id = past_.jobs.size();
     job.spec = std::make_shared<const model::Job>(std::move(spec));
-    job.roles.assign(static_cast<std::size_t>(wish.most), 0);
     job.user = "u-" + wish.queue;
     job.submitted_ms = wish.at_s * 1000;
     job.work = wish.seconds * 1000 * wish.most * kMilli;

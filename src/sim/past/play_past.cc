@@ -316,7 +316,7 @@ void Player::Carry(const model::Plan& plan) {
             action.worker < record.workers.size() ? record.workers[action.worker].launch + 1 : 1;
         Emit(model::WorkerPlaced{record.id, action.worker, launch, view_.NodeName(action.node),
                                  action.devices, action.kind});
-        Hold(HeldMilli(*record.spec, past_.jobs[job].roles[action.worker], action.devices));
+        Hold(HeldMilli(past_.jobs[job], action.worker, action.devices));
         started.insert(job);
         break;
       }
@@ -360,7 +360,7 @@ void Player::Gone(const Due& due) {
   if (record == nullptr || record->ending) return;
   const auto& worker = record->workers[due.worker];
   if (worker.phase != WorkerPhase::kLeaving || worker.launch != due.version) return;
-  Hold(-HeldMilli(*record->spec, past_.jobs[due.job].roles[due.worker], worker.devices));
+  Hold(-HeldMilli(past_.jobs[due.job], due.worker, worker.devices));
   model::ExitFacts exit;
   exit.stopped = true;
   exit.ended_ms = now_ms_;
@@ -457,11 +457,11 @@ void Player::Retime(std::size_t job) {
     const auto& worker = record.workers[w];
     if (worker.phase != WorkerPhase::kRunning) continue;
     ++running;
-    held += HeldMilli(*record.spec, past.roles[w], worker.devices);
+    held += HeldMilli(past, w, worker.devices);
     gpus += std::popcount(worker.devices);
     nodes.insert(worker.node);
   }
-  const bool wants = running < static_cast<std::int64_t>(past.roles.size());
+  const bool wants = running < static_cast<std::int64_t>(WorkersOf(*past.spec));
   if (wants && !track.wants) ++wanting_;
   if (!wants && track.wants) --wanting_;
   track.wants = wants;
@@ -512,7 +512,7 @@ void Player::End(std::size_t job) {
   for (std::uint32_t w = 0; w < record.workers.size(); ++w) {
     const auto& worker = record.workers[w];
     if (!worker.Holds()) continue;
-    Hold(-HeldMilli(*record.spec, past.roles[w], worker.devices));
+    Hold(-HeldMilli(past, w, worker.devices));
     exit.stopped = worker.phase == WorkerPhase::kLeaving;
     Emit(model::WorkerEnded{id, w, worker.launch, exit});
   }
