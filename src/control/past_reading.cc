@@ -223,6 +223,11 @@ Result<bool> PastReading::Add(Controller& control) {
 
 sim::Past PastReading::Take() {
   sim::Finish(past_);
+  // Where the journal is younger than the time that was asked for, the stretch begins with it.
+  if (!past_.jobs.empty()) {
+    const auto first = std::ranges::min(past_.jobs, {}, &sim::PastJob::submitted_ms).submitted_ms;
+    past_.from_ms = std::max(past_.from_ms, first);
+  }
   return std::move(past_);
 }
 

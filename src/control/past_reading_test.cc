@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "pools/simulated/simulated_pool.h"
@@ -112,6 +113,13 @@ TEST_F(PastReadingTest, TheReplayOfWhatRanComesNearToWhatHappened) {
   const auto diff = sim::Compare(past, *played, *played);
   EXPECT_EQ(diff.jobs, 60);
   EXPECT_GT(diff.truth.figures.wait_s, 30) << "there is something to compare";
+  int near = 0;
+  for (std::size_t i = 0; i < past.jobs.size(); ++i) {
+    const auto start = played->jobs[i].started_ms - past.jobs[i].truth.started_ms;
+    const auto end = played->jobs[i].ended_ms - past.jobs[i].truth.ended_ms;
+    near += std::abs(start) <= 1'000 && std::abs(end) <= 1'000 ? 1 : 0;
+  }
+  EXPECT_GE(near, 54) << "here only who is stopped takes half a second";
   EXPECT_NEAR(diff.before.figures.wait_s, diff.truth.figures.wait_s,
               diff.truth.figures.wait_s / 10);
   EXPECT_NEAR(diff.before.figures.completion_s, diff.truth.figures.completion_s,
@@ -144,6 +152,8 @@ TEST_F(PastReadingTest, WhatNeverRanIsLeftOutAndWhatCameBeforeOnlyTakesUpRoom) {
   EXPECT_EQ(past.left_out, 1);
   ASSERT_EQ(past.jobs.size(), 1U);
   EXPECT_FALSE(past.jobs[0].counted);
+  EXPECT_EQ(past.to_ms - past.from_ms, 150'000);
+  EXPECT_EQ(Read(90 * 24 * kHourMs).from_ms, past.jobs[0].submitted_ms) << "nothing was before it";
 }
 
 TEST_F(PastReadingTest, WhoStartedOverDidOnlyWhatTheLastStartDid) {

@@ -102,7 +102,7 @@ Result<Simulations::Shared> Simulations::Prepare(SimulationWish wish) {
   return run;
 }
 
-Result<model::DocNode> Simulations::Begin(Shared run, const engine::Policy& now,
+Result<model::DocNode> Simulations::Begin(const Shared& run, const engine::Policy& now,
                                           std::int64_t now_ms) {
   const std::lock_guard lock(mutex_);
   const auto waiting =

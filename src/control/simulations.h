@@ -48,7 +48,7 @@ class Simulations {
   // Reads what is asked for, which may be long. The error: a mistake in it.
   static Result<std::shared_ptr<Run>> Prepare(SimulationWish wish);
   // Beside the policy that is in force now. The error: too many wait.
-  Result<model::DocNode> Begin(std::shared_ptr<Run> run, const engine::Policy& now,
+  Result<model::DocNode> Begin(const std::shared_ptr<Run>& run, const engine::Policy& now,
                                std::int64_t now_ms);
   std::vector<model::DocNode> List() const;  // without what came out
   Result<model::DocNode> Get(const std::string& id) const;
