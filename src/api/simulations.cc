@@ -85,8 +85,8 @@ void BeginSimulation(Desk& desk, control::Simulations& simulations, const Call& 
   desk.Begin(call,
              [call, &simulations, run = std::move(*run)](Controller& control,
                                                          const Access&) -> Result<void> {
-               auto begun =
-                   simulations.Begin(run, control.settings().engine.policy, control.NowMs());
+               auto begun = simulations.Begin(run, control.engine().PolicyOf(control.state()),
+                                              control.NowMs());
                if (!begun) return tl::unexpected(begun.error());
                ReplyNode(*call.exchange, *begun, 202);
                return {};

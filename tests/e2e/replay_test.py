@@ -74,6 +74,14 @@ class Replay(Case):
         self.assertEqual((got["gain"], got["lose"]), ([], []))
         self.assertEqual(got["totals"]["old"], got["totals"]["new"])
 
+    def test_the_old_policy_is_the_one_in_force(self):
+        self.some_jobs()
+        applied = self.daemon.muster("policy", "apply", str(self.path("patient.yaml")), "--yes")
+        self.assertEqual(applied.returncode, 0, applied.stderr)
+        got = json.loads(self.diff("-o", "json").stdout)
+        self.assertEqual((got["gain"], got["lose"]), ([], []))
+        self.assertEqual((got["totals"]["recorded"]["pauses"], got["totals"]["old"]["pauses"]), (1, 0))
+
     def test_what_is_wrong_with_the_file_is_said(self):
         self.path("patient.yaml").write_text("policy: {premt: off}\n")
         done = self.daemon.muster("policy", "diff", str(self.path("patient.yaml")))
