@@ -1,5 +1,6 @@
 #include "sim/past/play_past.h"
 
+#include "sim/job_speed.h"
 #include "sim/jobs/generate.h"
 #include "sim/past/past_fixture.h"
 
@@ -100,6 +101,37 @@ TEST_F(PlayPastTest, AGangThatIsFormedAnewPaysForEveryResize) {
   EXPECT_EQ(played.jobs[1].started_ms, 53'000);
   // 53 s to 103 s with two, of which the restart takes 2 s; then it grows, which takes 5 s.
   EXPECT_EQ(played.jobs[0].ended_ms, 103'000 + 5'000 + (200'000 - 2 * 48'000) / 4);
+}
+
+// A step takes as long on two GPUs as on one but for synchronising, which costs as much again.
+std::shared_ptr<const state::SpeedRecord> HalfAsGood() {
+  auto speed = std::make_shared<state::SpeedRecord>();
+  for (const int gpus : {1, 2, 4}) {
+    model::Speed told;
+    told.gpus = gpus;
+    told.samples = 32;
+    told.compute_us = 100'000;
+    told.step_us = gpus == 1 ? 100'000 : 200'000;
+    told.first_batch = told.most_batch = 128;
+    told.least_samples = told.most_samples = 32;
+    speed->told.push_back(told);
+    speed->latest = told;
+  }
+  return speed;
+}
+
+TEST_F(PlayPastTest, WhereAJobToldItsSpeedAWorkerCountsAsMuchAsItAdds) {
+  const auto speed = SpeedOf(*HalfAsGood());
+  EXPECT_EQ(PaceOf(nullptr, 4, 1, 4), 4 * kMilli);
+  EXPECT_EQ(PaceOf(&speed, 1, 1, 1), kMilli);
+  EXPECT_GT(PaceOf(&speed, 4, 1, 4), kMilli);
+  EXPECT_LT(PaceOf(&speed, 4, 1, 4), 3 * kMilli);
+  auto& job = Add({.least = 1, .most = 4});
+  job.speed = HalfAsGood();
+  job.work = 100'000 * kMilli;  // 100 s of one worker
+  const auto played = Play();
+  EXPECT_GT(played.jobs[0].ended_ms, 100'000 / 3);
+  EXPECT_LT(played.jobs[0].ended_ms, 100'000);
 }
 
 TEST_F(PlayPastTest, ThePolicyDecides) {
