@@ -18,6 +18,7 @@
 #include "api/metrics.h"
 #include "api/people.h"
 #include "api/router.h"
+#include "api/simulations.h"
 #include "api/submit.h"
 #include "api/watch.h"
 #include "api/worker.h"
@@ -80,6 +81,10 @@ const std::map<std::string, Handler>& Handlers() {
       {"getQueue", GetQueue},
       {"putQueue", PutQueue},
       {"deleteQueue", DeleteQueue},
+      {"listPolicies", ListPolicies},
+      {"getPolicy", GetPolicy},
+      {"applyPolicy", ApplyPolicy},
+      {"undoPolicy", UndoPolicy},
       {"listDecisions", ListDecisions},
       {"listAudit", ListAudit},
       {"listUsers", ListUsers},
@@ -109,7 +114,8 @@ struct Api::Impl {
         accounts(
             tokens, with, [this](auto task) { desk.Post(std::move(task)); },
             std::move(seams.look_up)),
-        meter(std::make_shared<Meter>(with)) {
+        meter(std::make_shared<Meter>(with)),
+        simulations(service, with) {
     desk.SetIdentify([this](const net::Request& request) -> std::optional<control::Caller> {
       auto identity = accounts.Of(request);
       if (!identity) return std::nullopt;
@@ -128,6 +134,7 @@ struct Api::Impl {
   Worker clerk{kSumsWaiting, kPlansOfOne};
   Worker reader{kBodiesWaiting};
   std::shared_ptr<Meter> meter;
+  control::Simulations simulations;
   std::map<std::string, Handler> handlers;
 };
 
@@ -147,6 +154,13 @@ Result<std::unique_ptr<Api>> Api::Make(control::Service& service, Clock& clock, 
   impl->handlers["getUsage"] = [i = impl.get()](Desk& desk, const Call& call) {
     GetUsage(desk, i->clerk, call);
   };
+  const auto simulate = [i = impl.get()](auto call_of) {
+    return [i, call_of](Desk& desk, const Call& call) { call_of(desk, i->simulations, call); };
+  };
+  impl->handlers["createSimulation"] = simulate(BeginSimulation);
+  impl->handlers["listSimulations"] = simulate(ListSimulations);
+  impl->handlers["getSimulation"] = simulate(GetSimulation);
+  impl->handlers["deleteSimulation"] = simulate(DeleteSimulation);
   impl->handlers["watchEvents"] = [i = impl.get()](Desk&, const Call& c) { i->watch.Events(c); };
   impl->handlers["getOpenApi"] = [i = impl.get()](Desk& desk, const Call& call) {
     GetOpenApi(desk, call, i->router.document());

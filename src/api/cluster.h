@@ -1,7 +1,7 @@
-// Cluster: the calls about nodes, GPUs, pools, queues, decisions and usage.
+// Cluster: the calls about nodes, GPUs, pools, queues, policies, decisions and usage.
 //
 // Who may change a queue is the admin of the one above it, since a quota is taken from there; who
-// may change what is at the top, or a node, is an admin.
+// may change what is at the top, a node or the policy is an admin.
 #pragma once
 
 #include "api/desk.h"
@@ -20,6 +20,10 @@ void ApplyQueues(Desk& desk, const Call& call);
 void GetQueue(Desk& desk, const Call& call);
 void PutQueue(Desk& desk, const Call& call);
 void DeleteQueue(Desk& desk, const Call& call);
+void ListPolicies(Desk& desk, const Call& call);
+void GetPolicy(Desk& desk, const Call& call);
+void ApplyPolicy(Desk& desk, const Call& call);
+void UndoPolicy(Desk& desk, const Call& call);
 void ListDecisions(Desk& desk, const Call& call);
 void GetUsage(Desk& desk, Worker& clerk, const Call& call);
 void ExportSnapshot(Desk& desk, const Call& call);

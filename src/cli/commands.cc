@@ -11,6 +11,7 @@
 #include "cli/help_text.h"
 #include "cli/job_verbs.h"
 #include "cli/options.h"
+#include "cli/policy_verbs.h"
 #include "cli/verbs.h"
 
 namespace muster::cli {
@@ -150,6 +151,7 @@ Commands::Commands(CLI::App& app, int& status, const std::string& version)
   AddTopVerb(w.verbs);
   AddEnterVerbs(w.verbs);
   AddLookVerbs(w.verbs);
+  AddPolicyVerbs(w.verbs);
   AddPeopleVerbs(w.verbs);
   AddAuditVerb(w.verbs);
   AddContextVerbs(w.verbs);

@@ -90,7 +90,9 @@ std::string ListOf(const CLI::App* verb) {
   const auto& name = verb->get_name();
   const auto* group = verb->get_parent();
   if (name == "ps") return "jobs";
-  if (name == "list" && group != nullptr) return group->get_name() + "s";
+  if (name == "list" && group != nullptr) {
+    return group->get_name() == "policy" ? "policies" : group->get_name() + "s";
+  }
   for (const char* list : {"nodes", "gpus", "pools", "usage", "decisions", "audit", "events"}) {
     if (name == list) return list;
   }
@@ -203,6 +205,11 @@ Words ValuesOf(Verbs& verbs, const CLI::App* verb, const std::string& name,
   if (name == "JOB" || name == "--after") return LiveNames(verbs, "jobs");
   if (name == "NODE") return LiveNames(verbs, "nodes");
   if (name == "TOKEN") return LiveNames(verbs, "tokens");
+  if (name == "POLICY") {
+    auto ids = LiveValues(LiveList(verbs, "policies"), "id");
+    ids.emplace_back("current");
+    return ids;
+  }
   if (name == "--user") return Users(verbs);
   if (name == "NAME" && verb->get_name() != "create") return LiveNames(verbs, "users");
   if (name == "--operation") return AuditedOperations(Live(verbs, "openapi.json"));

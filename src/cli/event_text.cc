@@ -175,6 +175,21 @@ std::string TokenMade(const Json& facts) {
                      Text(facts, "user"), By(facts), end == 0 ? "; it never expires" : "");
 }
 
+std::string PolicyApplied(const Json& facts) {
+  std::vector<std::string> settings;
+  const auto stated = Part(facts, "settings");
+  if (stated.is_object()) {
+    for (const auto& [name, value] : stated.items()) {
+      settings.push_back(name + " " + Text(stated, name.c_str()));
+    }
+  }
+  const auto undoes = Text(facts, "undoes"), name = Text(facts, "name");
+  return fmt::format("policy {}{}: {}",
+                     undoes.empty() || undoes == "0" ? (name.empty() ? "" : name + " ") + "applied"
+                                                     : undoes + " undone",
+                     By(facts), settings.empty() ? "as by default" : Named(settings));
+}
+
 std::string UseNoted(const Json& facts) {
   const auto use = Part(facts, "gpu_ms");
   std::vector<std::string> queues;
@@ -269,6 +284,7 @@ constexpr std::array kKinds = {
                               Number(speed, "gpus"));
          }},
     Kind{"use-noted", UseNoted},
+    Kind{"policy-applied", PolicyApplied},
     Kind{"numbers-skipped",
          [](const Json& f) {
            return "the end of the journal was lost; new jobs are numbered from " + Text(f, "next") +

@@ -81,6 +81,13 @@ TEST(EventText, EndsSayWhatDecidedThem) {
             "worker 1 leaves: paused by the scheduler, rule reclaim-quota, for job 9");
 }
 
+TEST(EventText, APolicySaysWhatItStates) {
+  model::PolicyApplied applied{2, "", "", {{"grow", "off"}, {"move_limit", "any"}}, "root", 0, 1};
+  EXPECT_EQ(SentenceOf(Shown(applied)), "policy applied by root: grow off, move_limit any");
+  applied = {3, "gentle", "", {}, "root", 2, -1};
+  EXPECT_EQ(SentenceOf(Shown(applied)), "policy 2 undone by root: as by default");
+}
+
 TEST(EventText, AnExplanationSaysNothingTwice) {
   const auto told = [](const char* phase, const char* sentence) {
     const auto got = TellWhy("job 7 x", {{"phase", phase}, {"sentence", sentence}});

@@ -29,8 +29,8 @@ constexpr std::array kGroups = {
     VerbGroup{"Enter", "attach exec shell port-forward"},
     VerbGroup{"Cluster", "nodes node gpus pools queue usage decisions"},
     VerbGroup{"Admin and lab",
-              "login logout whoami token user audit config doctor snapshot sim bench "
-              "demo completion help version"}};
+              "login logout whoami token user policy audit config doctor snapshot sim "
+              "bench demo completion help version"}};
 
 std::vector<std::string> WordsOf(std::string_view text) {
   std::istringstream in{std::string(text)};

@@ -25,7 +25,7 @@ jobs[].tasks
 jobs[].dry_run
 dry_run)"},
     {"validate", R"(files[].file as it was named
-files[].kind job, queue, cluster or unknown
+files[].kind job, queues, cluster, mixed, policy or unknown
 files[].valid
 files[].problems[].line 0: not about a line
 files[].problems[].column
@@ -104,6 +104,9 @@ queues[].dry_run)"},
 id its name
 dry_run)"},
     {"queue delete", ". @Acted"},
+    {"policy show", ". @PolicyDetail"},
+    {"policy list", ". @Policies"},
+    {"policy apply,policy undo", ". @PolicyChange"},
     {"usage", ". @Usage"},
     {"decisions", ". @Decisions"},
     {"login,whoami", ". @WhoAmI"},
@@ -192,6 +195,7 @@ jobs[].duration_s)"},
 files[].file that was written, the page first
 files[].bytes
 files[].shows)"},
+    {"policy diff", ". @SimulationResult"},
     {"bench engine", R"(shape
 nodes
 gpus

@@ -67,9 +67,10 @@ Result<bool> Confirm(const std::string& question, bool yes) {
 
 const nlohmann::json& Items(const nlohmann::json& answer) {
   if (answer.is_object()) {
-    for (const char* key : {"jobs", "events", "nodes", "gpus", "queues", "pools", "levels",
-                            "decisions", "usage", "audit", "users", "tokens", "workers",
-                            "checkpoints", "checks", "contexts", "settings", "files", "results"}) {
+    for (const char* key :
+         {"jobs",        "events", "nodes",    "gpus",     "queues", "pools",   "levels",
+          "decisions",   "usage",  "audit",    "users",    "tokens", "workers", "policies",
+          "checkpoints", "checks", "contexts", "settings", "files",  "results"}) {
       const auto found = answer.find(key);
       if (found != answer.end() && found->is_array()) return *found;
     }

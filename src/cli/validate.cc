@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/result.h"
+#include "engine/policy_file.h"
 #include "model/document_writer.h"
 #include "model/spec_codec.h"
 #include "model/utf8.h"
@@ -19,7 +20,7 @@ constexpr std::size_t kShownColumns = 120;
 
 struct Checked {
   std::string file;
-  model::SpecKind kind = model::SpecKind::kUnknown;
+  std::string_view kind = model::NameOf(model::SpecKind::kUnknown);
   bool valid = false;
   std::vector<model::Problem> problems;
   std::string text;
@@ -30,13 +31,27 @@ Result<std::string> Read(const std::string& file, std::istream& in) {
   return ReadFile(file, model::kMaxDocumentBytes);
 }
 
+// No other file has that key.
+bool IsPolicyFile(std::string_view text) {
+  model::Problems ignored;
+  const auto documents = model::ParseDocuments(text, ignored);
+  return !documents.empty() && documents.front().Find("policy") != nullptr;
+}
+
 Checked Check(const std::string& file, std::string text) {
-  auto decoded = model::DecodeSpec(text);
   Checked out;
   out.file = file;
-  out.kind = decoded.spec.kind;
-  out.valid = !decoded.problems.HasErrors();
-  out.problems = decoded.problems.Sorted();
+  model::Problems problems;
+  if (IsPolicyFile(text)) {
+    out.kind = "policy";
+    (void)engine::DecodePolicyFile(text, problems);
+  } else {
+    auto decoded = model::DecodeSpec(text);
+    out.kind = model::NameOf(decoded.spec.kind);
+    problems = std::move(decoded.problems);
+  }
+  out.valid = !problems.HasErrors();
+  out.problems = problems.Sorted();
   out.text = std::move(text);
   return out;
 }
@@ -83,7 +98,7 @@ void PrintTable(const std::vector<Checked>& files, std::ostream& out) {
           << model::Describe(problem) << '\n';
       PrintSource(file.text, problem.mark, out);
     }
-    if (file.valid) out << file.file << ": valid (" << model::NameOf(file.kind) << ")\n";
+    if (file.valid) out << file.file << ": valid (" << file.kind << ")\n";
   }
 }
 
@@ -94,7 +109,7 @@ void PrintJson(const std::vector<Checked>& files, std::ostream& out) {
   for (const auto& file : files) {
     auto entry = model::MapNode();
     Put(entry, "file", model::TextNode(file.file));
-    Put(entry, "kind", model::TextNode(model::NameOf(file.kind)));
+    Put(entry, "kind", model::TextNode(file.kind));
     Put(entry, "valid", model::BoolNode(file.valid));
     auto& problems = Put(entry, "problems", model::ListNode());
     for (const auto& problem : file.problems) {

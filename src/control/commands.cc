@@ -453,6 +453,57 @@ Result<void> Controller::PutTree(std::vector<model::Queue> tree, const By& by) {
   return {};
 }
 
+Result<model::PolicyApplied> Controller::ApplyPolicy(PolicyFile file, const By& by) {
+  if (auto legal = engine::ApplySettings(file.settings); !legal) {
+    return tl::unexpected(legal.error());
+  }
+  model::PolicyApplied next;
+  next.name = std::move(file.name);
+  next.about = std::move(file.about);
+  next.settings = std::move(file.settings);
+  next.by = by.who;
+  next.before = 0;
+  next.id = 1;
+  if (!state_.policies().empty()) {
+    const auto& now = state_.policies().back().said;
+    const bool same =
+        now.name == next.name && now.about == next.about && now.settings == next.settings;
+    if (same) return now;
+    next.before = static_cast<std::int64_t>(now.id);
+    next.id = now.id + 1;
+  }
+  if (!by.dry_run) Emit(next);
+  return next;
+}
+
+Result<model::PolicyApplied> Controller::UndoPolicy(const By& by) {
+  const auto& known = state_.policies();
+  if (known.empty() || known.back().said.before < 0) {
+    return Fail(ErrorCode::kConflict, "there is no change of policy to undo",
+                "`muster policy list` shows what was applied");
+  }
+  const auto& now = known.back().said;
+  model::PolicyApplied next;  // the defaults
+  if (now.before > 0) {
+    const auto before = std::find_if(known.begin(), known.end(), [&](const auto& one) {
+      return one.said.id == static_cast<std::uint64_t>(now.before);
+    });
+    if (before == known.end()) {
+      return Fail(ErrorCode::kConflict,
+                  "policy " + std::to_string(now.before) +
+                      ", which was in force before, is no "
+                      "longer remembered",
+                  "apply its file again; `muster audit` has what it said");
+    }
+    next = before->said;
+  }
+  next.id = now.id + 1;
+  next.by = by.who;
+  next.undoes = now.id;
+  if (!by.dry_run) Emit(next);
+  return next;
+}
+
 Result<void> Controller::SetUser(model::UserSet user) {
   Emit(std::move(user));
   return {};

@@ -534,15 +534,17 @@ void Controller::EndUnordered() {
 void Controller::FoldUse() {
   const auto now = NowMs();
   if (now - use_folded_ms_ < kUseEveryMs) return;
-  const auto half_life = settings_.engine.policy.decay_half_life_ms;
+  const auto half_life = engine_.PolicyOf(state_).decay_half_life_ms;
   const auto passed = now - use_folded_ms_;
   use_folded_ms_ = now;
   if (half_life <= 0) return;
   auto use = state_.past_use();
   // Linear within a minute of a half-life of days: the error is far below a thousandth.
+  // After a long sleep nothing is left, and not less.
+  const auto part =
+      std::min<Wide>(static_cast<Wide>(passed) * 693, static_cast<Wide>(half_life) * 1000);
   for (auto& [queue, gpu_ms] : use) {
-    gpu_ms -=
-        static_cast<std::int64_t>(static_cast<Wide>(gpu_ms) * passed * 693 / 1000 / half_life);
+    gpu_ms -= static_cast<std::int64_t>(static_cast<Wide>(gpu_ms) * part / 1000 / half_life);
   }
   const auto& queues = engine_.cluster().queues();
   for (engine::QueueId q = 1; q < queues.size(); ++q) {

@@ -25,6 +25,7 @@
 #include "base/result.h"
 #include "control/access.h"
 #include "control/outlook.h"
+#include "engine/policy_file.h"
 #include "model/event.h"
 #include "model/spec_codec.h"
 #include "pools/pool.h"
@@ -35,6 +36,8 @@
 
 namespace muster::control {
 
+using engine::PolicyFile;
+using engine::ReadPolicyFile;
 using model::JobNumber;
 using sim::EngineView;
 
@@ -131,6 +134,9 @@ class Controller {
   Result<void> MakeToken(model::TokenMade token, bool dry_run = false);
   Result<void> RevokeToken(const std::string& id, const By& by);
   Result<void> ApplyQueues(std::vector<model::Queue> queues, const By& by);
+  // Each returns what was written, or would be; nothing is where that is in force already.
+  Result<model::PolicyApplied> ApplyPolicy(PolicyFile file, const By& by);
+  Result<model::PolicyApplied> UndoPolicy(const By& by);  // the one before the one in force
 
   // What a request with this key did, so that it is not done again; an error when the key was used
   // for something else; null: it is new.

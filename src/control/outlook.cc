@@ -19,10 +19,6 @@ std::int64_t Ms(double seconds) { return static_cast<std::int64_t>(seconds * 100
 
 std::int64_t GpusOf(std::int64_t milli) { return std::max<std::int64_t>(1, milli / kMilli); }
 
-engine::RuntimeKind KindOf(const model::Job& spec, const std::string& user) {
-  return {user, spec.queue, spec.name, AskedMilli(spec)};
-}
-
 // Jobs of one queue with one GPU, or with several, take about as long.
 std::string WaitKind(const std::string& queue, std::int64_t gpus) {
   return (gpus > 1 ? "+" : "1") + queue;
@@ -60,7 +56,7 @@ WaitForecast::Question QuestionOf(const engine::Cluster& cluster, const model::J
   WaitForecast::Question question;
   question.job = known.value_or(0);
   question.queue = spec.queue;
-  question.gpus = GpusOf(AskedMilli(spec));
+  question.gpus = GpusOf(model::AskedGpuMilli(spec));
   const auto& all = cluster.queues()[0];
   std::int64_t milli = all.request[engine::kGpuDim] - all.held[engine::kGpuDim];
   if (!known) milli += question.gpus * kMilli;
@@ -89,8 +85,8 @@ void Outlook::Ended(const state::JobRecord& job) {
   if (!job.ending || job.started_ms == 0 || job.ending->end == model::End::kCancelled) return;
   const auto ran =
       job.ran_ms + (job.running_since_ms > 0 ? job.ending->at_ms - job.running_since_ms : 0);
-  runtimes_.Add(KindOf(*job.spec, job.user), ran);
-  forecast_.Ended(WaitKind(job.spec->queue, GpusOf(AskedMilli(*job.spec))), Seconds(ran));
+  runtimes_.Add(engine::KindOf(*job.spec, job.user), ran);
+  forecast_.Ended(WaitKind(job.spec->queue, GpusOf(model::AskedGpuMilli(*job.spec))), Seconds(ran));
 }
 
 void Outlook::Started(model::JobNumber job, std::int64_t now_ms) {
@@ -113,7 +109,7 @@ void Outlook::Cycled(const state::State& state, const sim::EngineView& engine,
 
 std::optional<engine::RuntimeGuess> Outlook::Runtime(const model::Job& spec,
                                                      const std::string& user) const {
-  return runtimes_.Guess(KindOf(spec, user));
+  return runtimes_.Guess(engine::KindOf(spec, user));
 }
 
 Outlook::Start Outlook::StartOf(const model::Job& spec, std::optional<model::JobNumber> known,

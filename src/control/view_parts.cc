@@ -61,16 +61,6 @@ std::int64_t HeldGpuMilli(const JobRecord& job) {
   return held;
 }
 
-std::int64_t AskedMilli(const model::Job& spec) {
-  std::int64_t asked = 0;
-  for (const auto& role : spec.roles) {
-    const auto& gpu = role.request.gpu;
-    const auto each = gpu.kind == model::GpuKind::kShare ? gpu.share_milli : kMilli;
-    asked += role.count * gpu.devices * each;
-  }
-  return asked;
-}
-
 std::int64_t MostWorkers(const model::Job& spec) {
   std::int64_t most = 0;
   for (const auto& role : spec.roles) most += role.count;

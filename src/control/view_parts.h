@@ -25,7 +25,6 @@ DocNode PreemptionView(const state::State& state, const Access& access,
                        const state::Preemption& one);
 // GPUs that its workers hold, in thousandths.
 std::int64_t HeldGpuMilli(const state::JobRecord& job);
-std::int64_t AskedMilli(const model::Job& spec);  // that all its workers would hold
 // How many workers it may have, and without how many it does not run.
 std::int64_t MostWorkers(const model::Job& spec);
 std::int64_t LeastWorkers(const model::Job& spec);

@@ -177,7 +177,7 @@ DocNode JobView(Controller& control, const Access& access, const JobRecord& job,
   Put(status, "workers_min", NumberNode(LeastWorkers(spec)));
   Put(status, "workers_max", NumberNode(MostWorkers(spec)));
   Put(status, "gpus", Milli(HeldGpuMilli(job)));
-  Put(status, "gpus_asked", Milli(AskedMilli(spec)));
+  Put(status, "gpus_asked", Milli(model::AskedGpuMilli(spec)));
   if (job.started_ms != 0) Put(status, "started_at", TimeNode(job.started_ms));
   const auto now = control.NowMs();
   Put(status, "ran_ms",
@@ -304,6 +304,18 @@ void TextIds(DocNode& facts) {
                 [](const auto& fact) { return fact.key == "cause" && fact.text == "0"; });
 }
 
+// Likewise of policies; before the first of them there is the default.
+void TextPolicyIds(DocNode& facts) {
+  for (auto& fact : facts.children) {
+    if (fact.key == "id" || fact.key == "undoes" || fact.key == "before") fact.quoted = true;
+    if (fact.key == "before" && fact.text == "0") fact.text = "default";
+  }
+  std::erase_if(facts.children, [](const auto& fact) {
+    return (fact.key == "undoes" && fact.text == "0") ||
+           (fact.key == "before" && fact.text == "-1");
+  });
+}
+
 }  // namespace
 
 DocNode RecordView(const state::Record& record, const model::EventBody& body) {
@@ -320,6 +332,7 @@ DocNode RecordView(const state::Record& record, const model::EventBody& body) {
     if (placed->devices != 0) Put(facts, "devices", Devices(placed->devices));
   }
   TextIds(facts);
+  if (std::holds_alternative<model::PolicyApplied>(body)) TextPolicyIds(facts);
   return node;
 }
 

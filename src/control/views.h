@@ -53,6 +53,15 @@ class GpuViews {
 };
 std::vector<DocNode> QueuesView(Controller& control, const Access& access);
 DocNode QueueView(Controller& control, const model::Queue& queue);
+// The policies that are remembered and the default, the one in force first.
+std::vector<DocNode> PoliciesView(Controller& control);
+// By its id, `current` or `default`, with every setting.
+Result<DocNode> PolicyView(Controller& control, const std::string& policy);
+// What this one does otherwise than the one in force: setting, before, after.
+DocNode PolicyChanges(Controller& control, const engine::SettingValues& next);
+// The one in force as its file; and the revision in which it came, 0 for the default.
+std::string PolicyText(Controller& control);
+std::uint64_t PolicyRevision(Controller& control);
 DocNode RecordView(const state::Record& record, const model::EventBody& body);
 // A decision of the scheduler, where the event is one.
 std::optional<DocNode> DecisionView(const state::Record& record, const model::EventBody& body);

@@ -30,6 +30,10 @@ std::array<std::string, kLevels> KeysOf(const RuntimeKind& kind) {
 
 }  // namespace
 
+RuntimeKind KindOf(const model::Job& spec, const std::string& user) {
+  return {user, spec.queue, spec.name, model::AskedGpuMilli(spec)};
+}
+
 void RuntimeHistory::Add(const RuntimeKind& kind, std::int64_t ran_ms) {
   for (const auto& key : KeysOf(kind)) {
     const auto [found, added] = by_key_.try_emplace(key);

@@ -13,12 +13,16 @@
 #include <string>
 #include <vector>
 
+#include "model/job.h"
+
 namespace muster::engine {
 
 struct RuntimeKind {
   std::string user, queue, name;
   std::int64_t gpu_milli = 0;  // of all its workers
 };
+
+RuntimeKind KindOf(const model::Job& spec, const std::string& user);
 
 struct RuntimeGuess {
   std::int64_t likely_ms = 0;

@@ -238,12 +238,23 @@ struct RequestAnswered {
   std::string answer;  // JSON; empty: it cannot be given again
 };
 
+// How the scheduler decides from now on; see engine/policy_settings.h for the settings.
+struct PolicyApplied {
+  std::uint64_t id = 0;  // counted from 1; 0 is what the daemon came with, the defaults
+  std::string name;
+  std::string about;
+  std::map<std::string, std::string> settings;  // what differs from the defaults
+  std::string by;
+  std::uint64_t undoes = 0;  // the one that this takes back; 0: it is a new one
+  std::int64_t before = -1;  // the one that comes back when this is undone; -1: none
+};
+
 using EventBody =
     std::variant<DaemonStarted, NodeJoined, NodeWent, NodeMarked, QueuesApplied, JobSubmitted,
                  JobHeld, JobChanged, JobStopping, JobResumed, JobRequeued, JobEnded, CycleRan,
                  WorkerPlaced, WorkerLeaving, WorkerStarted, WorkerEnded, CheckpointTaken, UseNoted,
                  NumbersSkipped, UserSet, UserRemoved, TokenMade, TokenRevoked, JobIdle,
-                 RequestAnswered, SpeedReported>;
+                 RequestAnswered, SpeedReported, PolicyApplied>;
 
 struct Event {
   std::int64_t at_ms = 0;

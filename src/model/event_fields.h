@@ -139,5 +139,10 @@ void Fields(V& v, RequestAnswered& e) {
   v("user", e.user)("key", e.key)("digest", e.digest)("object", e.object)("status", e.status)(
       "answer", e.answer);
 }
+template <typename V>
+void Fields(V& v, PolicyApplied& e) {
+  v("id", e.id)("name", e.name)("about", e.about)("settings", e.settings)("by", e.by)(
+      "undoes", e.undoes)("before", e.before);
+}
 
 }  // namespace muster::model

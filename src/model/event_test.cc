@@ -39,6 +39,7 @@ TEST(Event, EveryKindSurvivesItsBytes) {
   node.gpus.resize(2);
   node.labels["rack"] = "r1";
   round_trip(NodeJoined{node});
+  round_trip(PolicyApplied{3, "gentle", "by day", {{"grow", "off"}}, "root", 2, 1});
   round_trip(UseNoted{{{"a", -5}, {"b", 1LL << 62}}});
   round_trip(NumbersSkipped{77});
   round_trip(UserSet{"ana", "admin", {"vision", "speech"}, "root"});
@@ -81,6 +82,7 @@ TEST(Event, AKindKeepsItsNumberAndItsName) {
                                                                 {TokenMade{}, "token-made"},
                                                                 {TokenRevoked{}, "token-revoked"}};
   EXPECT_EQ(EventBody(RequestAnswered{}).index(), 25U);
+  EXPECT_EQ(EventBody(PolicyApplied{}).index(), 27U);
   std::size_t number = 20;
   for (const auto& [body, name] : added) {
     EXPECT_EQ(body.index(), number++);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/units.h"
 #include "model/queue.h"
 #include "model/resources.h"
 
@@ -118,6 +119,17 @@ inline constexpr std::int64_t kFirstFixedPriority = 100;  // from here on not pr
 // Build work holds a fixed share and is never taken away inside it; the rest goes by priority.
 inline bool PreemptibleByDefault(const Job& job) {
   return job.kind != JobKind::kBuild && job.priority < kFirstFixedPriority;
+}
+
+// GPUs that all its workers would hold, in thousandths; memory of a GPU counts as all of it.
+inline std::int64_t AskedGpuMilli(const Job& job) {
+  std::int64_t asked = 0;
+  for (const auto& role : job.roles) {
+    const auto& gpu = role.request.gpu;
+    const auto each = gpu.kind == GpuKind::kShare ? gpu.share_milli : kMilli;
+    asked += role.count * gpu.devices * each;
+  }
+  return asked;
 }
 
 }  // namespace muster::model

@@ -4,6 +4,8 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "engine/policy_settings.h"
+#include "sim/job_speed.h"
 
 namespace muster::sim {
 
@@ -17,7 +19,8 @@ namespace {
 
 constexpr double kMicro = 1e-6;
 
-// The model that fits what the job has told.
+}  // namespace
+
 engine::JobSpeed SpeedOf(const state::SpeedRecord& record) {
   std::vector<engine::StepSample> samples;
   int most_gpus = 0;
@@ -35,6 +38,8 @@ engine::JobSpeed SpeedOf(const state::SpeedRecord& record) {
       {now.first_batch, now.most_batch, now.least_samples, now.most_samples}};
   return {model, most_gpus};
 }
+
+namespace {
 
 // From its start on: what is known of jobs like it, at most its limit. What it did before it was
 // paused is done where it can go on from a checkpoint.
@@ -67,11 +72,16 @@ bool KeepsPlace(const State& state, const JobRecord& job, std::uint32_t index) {
          node->second.up;
 }
 
+engine::Policy EngineView::PolicyOf(const State& state) const {
+  if (state.policies().empty()) return settings_.policy;
+  return engine::RecordedPolicy(state.policies().back().said.settings);
+}
+
 Result<void> EngineView::Build(const State& state, std::int64_t now_ms) {
   engine::Setup setup;
   setup.topologies = settings_.topologies;
   setup.queues = state.queues();
-  setup.policy = settings_.policy;
+  setup.policy = PolicyOf(state);
   std::set<std::string> countables;
   for (const auto& [name, record] : state.nodes()) {
     for (const auto& [other, amount] : record.node.other) countables.insert(other);
@@ -296,6 +306,7 @@ struct EngineView::Applier {
   void operator()(const model::NodeWent& e) const { view.SetNode(state.nodes().at(e.node)); }
   void operator()(const model::NodeMarked& e) const { view.SetNode(state.nodes().at(e.node)); }
   void operator()(const model::QueuesApplied&) const { view.outdated_ = true; }
+  void operator()(const model::PolicyApplied&) const { view.outdated_ = true; }
   void operator()(const model::JobSubmitted& e) const {
     if (!e.spec->array) return Sync(e.job);
     const auto last = e.job + static_cast<JobNumber>(state.FindArray(e.job)->tasks);

@@ -49,7 +49,7 @@ bool KeepsPlace(const state::State& state, const state::JobRecord& job, std::uin
 class EngineView {
  public:
   struct Settings {
-    engine::Policy policy;
+    engine::Policy policy;  // until the state has one
     std::vector<model::Topology> topologies;
   };
   explicit EngineView(Settings settings) : settings_(std::move(settings)) {}
@@ -59,9 +59,11 @@ class EngineView {
   // What the event changes; `state` has it folded in. What the engine itself decided changes
   // nothing, because its cluster has it already.
   void Apply(const model::Event& event, const state::State& state);
-  // After new queues this builds the cluster anew.
+  // After new queues and after another policy this builds the cluster anew.
   Result<model::Plan> Cycle(const state::State& state, std::int64_t now_ms);
 
+  // The one in force.
+  engine::Policy PolicyOf(const state::State& state) const;
   JobNumber NumberOf(engine::JobId id) const { return numbers_[id]; }
   const std::string& NodeName(engine::NodeId id) const { return cluster_->nodes().spec(id).name; }
   bool Has(JobNumber job) const { return ids_.contains(job); }
@@ -108,7 +110,7 @@ class EngineView {
   std::set<std::pair<std::int64_t, JobNumber>> later_;  // jobs that back off, by when it is over
   std::int64_t real_nodes_ = 0;
   std::map<std::string, std::int64_t> marked_nodes_;  // by label
-  bool outdated_ = false;                             // the queues have changed
+  bool outdated_ = false;                             // queues or policy have changed
   std::optional<std::pair<JobNumber, std::int64_t>> reserved_;
 };
 

@@ -141,6 +141,57 @@ TEST_F(EngineViewTest, WhatJobsTellOfTheirSpeedDecidesTheirSizes) {
   }
 }
 
+// A small job holds the node and a more important one waits for it.
+TEST_F(EngineViewTest, ThePolicyOfTheStateDecidesFromTheNextCycleOn) {
+  AddNode("n0");
+  const auto submit = [&](model::JobNumber id, std::int64_t priority) {
+    auto job = Wanted("open", 1, 1, 4);
+    job.priority = priority;
+    Happen(model::JobSubmitted{id, std::make_shared<const model::Job>(job), "ada", 0, 0, {}, ""});
+  };
+  const auto change = [&](const model::EventBody& body) {
+    const model::Event event{1, body};
+    state_.Fold(event);
+    view_.Apply(event, state_);
+  };
+  submit(1, 25);
+  Build();
+  ASSERT_EQ(view_.Cycle(state_, 0)->actions.size(), 1U);
+  change(model::WorkerPlaced{1, 0, 1, "n0", 15});
+  const model::PolicyApplied gentle{1, "", "", {{"preempt", "off"}}, "root", 0, 0};
+  change(gentle);
+  submit(2, 75);
+  EXPECT_TRUE(view_.Cycle(state_, 1)->empty());
+  EXPECT_FALSE(view_.cluster().policy().preempt);
+  change(model::PolicyApplied{2, "", "", {}, "root", 1, -1});
+  const auto plan = view_.Cycle(state_, 2);
+  ASSERT_EQ(plan->actions.size(), 1U);
+  EXPECT_EQ(plan->actions[0].kind, model::ActionKind::kPause);
+  // Whoever was told to leave leaves, whatever the policy is by then.
+  change(model::WorkerLeaving{1, 0, model::StopWhy::kPaused, model::Rule::kFreeCapacity, 2, 0});
+  change(gentle);
+  EXPECT_TRUE(view_.Cycle(state_, 3)->empty());
+  EXPECT_EQ(view_.cluster().worker({view_.cluster().FindJob("1"), 0}).place.state,
+            engine::WorkerState::kLeaving);
+  model::ExitFacts exit;
+  exit.stopped = true;
+  change(model::WorkerEnded{1, 0, 1, exit});
+  const auto next = view_.Cycle(state_, 4);
+  ASSERT_EQ(next->actions.size(), 1U);
+  EXPECT_EQ(view_.NumberOf(next->actions[0].job), 2U);
+}
+
+TEST_F(EngineViewTest, APolicyOfTheStateReplacesTheOneItWasMadeWith) {
+  engine::Policy own;
+  own.grow = false;
+  own.shrink = false;
+  const EngineView view({own, {}});
+  EXPECT_FALSE(view.PolicyOf(state_).grow);
+  Happen(model::PolicyApplied{1, "", "", {{"grow", "off"}}, "root", 0, 0});
+  EXPECT_FALSE(view.PolicyOf(state_).grow);
+  EXPECT_TRUE(view.PolicyOf(state_).shrink);
+}
+
 TEST_F(EngineViewTest, APoolIsMarkedWhereNoNodeIsReal) {
   Build();
   EXPECT_FALSE(view_.AllMarked("virtual")) << "there are no nodes";

@@ -181,6 +181,14 @@ struct TokenRecord {
   std::uint64_t revision = 0;  // of its making
 };
 
+// A policy that was applied; the last of them is in force.
+struct PolicyRecord {
+  model::PolicyApplied said;
+  std::int64_t applied_ms = 0;
+  std::uint64_t revision = 0;  // of its making
+};
+inline constexpr std::size_t kPoliciesKept = 16;
+
 Phase PhaseOf(const JobRecord& job);
 
 std::string EncodeJobRecord(const JobRecord& job);

@@ -69,6 +69,10 @@ void Fields(V& v, TokenRecord& t) {
       "expires_ms", t.expires_ms)("role", t.role)("by", t.by)("revision", t.revision);
 }
 template <typename V>
+void Fields(V& v, PolicyRecord& p) {
+  v("said", p.said)("applied_ms", p.applied_ms)("revision", p.revision);
+}
+template <typename V>
 void Fields(V& v, RequestRecord& r) {
   v("said", r.said)("job", r.job);
 }

@@ -294,6 +294,10 @@ struct State::Folder {
   }
   void operator()(const model::TokenRevoked& e) const { s.tokens_.erase(e.id); }
   void operator()(const model::RequestAnswered& e) const { s.requests_.Add({e, 0}); }
+  void operator()(const model::PolicyApplied& e) const {
+    if (s.policies_.size() == kPoliciesKept) s.policies_.erase(s.policies_.begin());
+    s.policies_.push_back({e, at_ms, revision});
+  }
 };
 
 void State::Fold(const model::Event& event) {

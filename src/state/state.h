@@ -43,6 +43,8 @@ class State {
   QueueRecord RecordOf(const std::string& queue) const;
   const std::map<std::string, UserRecord>& users() const { return users_; }     // by name
   const std::map<std::string, TokenRecord>& tokens() const { return tokens_; }  // by id
+  // The latest kPoliciesKept, oldest first; the last is in force. Empty: the defaults are.
+  const std::vector<PolicyRecord>& policies() const { return policies_; }
   const std::map<std::string, std::int64_t>& past_use() const { return past_use_; }
   std::int64_t past_use_ms() const { return past_use_ms_; }
   const JobRecord* Find(JobNumber job) const;
@@ -92,6 +94,7 @@ class State {
   RequestKeys requests_;
   std::map<std::string, UserRecord> users_;
   std::map<std::string, TokenRecord> tokens_;
+  std::vector<PolicyRecord> policies_;
   // Not part of a snapshot: follows from the above.
   std::unordered_map<std::string, std::vector<JobNumber>> by_name_;
   std::unordered_map<JobNumber, std::vector<JobNumber>> followers_;

@@ -176,6 +176,26 @@ TEST_F(StateTest, ASnapshotIsTheStateAndFoldingGoesOn) {
   EXPECT_EQ(copy->Encode(), state_.Encode());
 }
 
+TEST_F(StateTest, TheLatestPoliciesAreKeptAndTheLastIsInForce) {
+  EXPECT_TRUE(state_.policies().empty());
+  const auto applied_ms = now_ms_;
+  for (std::uint64_t id = 1; id <= kPoliciesKept + 2; ++id) {
+    const auto before = static_cast<std::int64_t>(id) - 1;
+    const auto value = std::to_string(id);
+    Fold(model::PolicyApplied{id, "p" + value, "", {{"move_limit", value}}, "root", 0, before});
+  }
+  const auto copy = State::Decode(state_.Encode());
+  ASSERT_TRUE(copy.has_value());
+  ASSERT_EQ(copy->policies().size(), kPoliciesKept);
+  EXPECT_EQ(copy->policies().front().said.id, 3U);
+  EXPECT_EQ(copy->policies().front().applied_ms, applied_ms + 2);
+  const auto& last = copy->policies().back();
+  EXPECT_EQ(last.said.settings.at("move_limit"), "18");
+  EXPECT_EQ(last.said.before, 17);
+  EXPECT_EQ(last.revision, copy->revision());
+  EXPECT_EQ(copy->Encode(), state_.Encode());
+}
+
 TEST_F(StateTest, UsersAndTokensAreAsTheyWereSetLast) {
   Fold(model::UserSet{"ana", "user", {"vision"}, "root"});
   const auto set_ms = now_ms_;
@@ -223,7 +243,8 @@ TEST_F(StateTest, ASnapshotFromBeforeThereWereUsersIsStillRead) {
   model::Packer old;
   old.Put(first);
   const auto rest = bytes.substr(old.out.size());
-  const std::string since("\0\0\2\0", 4);  // no users, no tokens, no keys of requests
+  // No users, no tokens, no keys of requests, no policies.
+  const std::string since("\0\0\2\0\0", 5);
   ASSERT_TRUE(first.ends_with(since));
   old.out.clear();
   old.Put(first.substr(0, first.size() - since.size()));

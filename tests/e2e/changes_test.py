@@ -72,6 +72,9 @@ class Keys(Changes):
         for verb in ("cordon", "drain", "uncordon"):
             self.repeated(f"nodes/{self.node}:{verb}")
         self.repeated("queues", {"queues": [{"name": "fresh"}]})
+        self.repeated("policies", {"policy": {"grow": "off"}})
+        self.repeated("policies/current:undo")
+        self.assertEqual(len(self.audits("undoPolicy")), 1)
 
     def test_another_request_with_the_key_is_refused(self):
         one = self.daemon.submit({**job("sleep 600", name="one"), **QUIET})
@@ -150,6 +153,8 @@ class Tags(Changes):
         tag = self.held_to("PUT", "queues/open", "queues/open", {"weight": 3})
         self.assertEqual(tag, self.get("queues/open"))
         self.held_to("DELETE", "queues/open", "queues/open")
+        self.assertEqual(self.held_to("POST", "policies", "policies/current", {"policy": {"grow": "off"}}), self.get("policies/current"))
+        self.assertEqual(self.held_to("POST", "policies/1:undo", "policies/1"), self.get("policies/current"))
         one = self.daemon.submit({**job("sleep 600"), **QUIET})
         self.daemon.wait(one, ("running",))
         self.held_to("PATCH", f"jobs/{one}", f"jobs/{one}", {"priority": 60})
@@ -167,11 +172,13 @@ class DryRuns(Changes):
     def test_a_dry_run_changes_nothing_and_says_what_would_be(self):
         token = self.daemon.call("POST", "tokens", {"name": "kept"})["id"]
         one = self.daemon.call("POST", "jobs?held=1", {**job("true"), **QUIET})["jobs"][0]["id"]
+        self.daemon.call("POST", "policies", {"policy": {"grow": "off"}})
         before = self.daemon.call("GET", "version")["revision"]
         for method, path, body in (("POST", "tokens", {"name": "t"}), ("PUT", "users/max", {"role": "user"}), ("PUT", "users/eva", {"role": "none"}),
                                    ("DELETE", "users/eva", None), ("DELETE", f"tokens/{token}", None), ("POST", f"nodes/{self.node}:drain", None),
                                    ("POST", f"nodes/{self.node}:cordon", None), ("PUT", "queues/open", {"weight": 2}), ("PUT", "queues/new", {"weight": 2}),
                                    ("DELETE", "queues/open", None), ("POST", "queues", {"queues": [{"name": "newer"}]}),
+                                   ("POST", "policies", {"policy": {"grow": "on"}}), ("POST", "policies/current:undo", None),
                                    ("PATCH", f"jobs/{one}", {"priority": 60}), ("POST", f"jobs/{one}:cancel", None)):
             name = next(name for name, (verb, where, _) in self.operations.items() if verb == method and self.fits(where, path))
             said = self.check(name, path + "?dry_run=1", body, status=200)
@@ -273,6 +280,8 @@ class Trail(Changes):
         call("PUT", "queues/open", {"weight": 2})
         call("POST", "queues", {"queues": [{"name": "open", "weight": 3}]})
         call("DELETE", "queues/open")
+        call("POST", "policies", {"policy": {"grow": "off"}})
+        call("POST", "policies/current:undo")
         made, removed = {"submitJobs", "createToken"}, {"deleteUser", "revokeToken", "deleteQueue"}
         rows = [row for row in call("GET", "audit?limit=1000")["audit"] if row["object"] not in ("user eva", "queue vision", "queue vision/detection",
                                                                                              "queue vision/empty") or row["operation"] != "applyQueues"]

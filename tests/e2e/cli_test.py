@@ -596,6 +596,7 @@ class Examples(CliCase):
         self.file("train.yaml", job("true", gpus=1))
         self.file("train.py", "print(1)")
         self.file("queues.yaml", QUEUES)
+        self.file("policy.yaml", "policy: {near_nic: off}\n")
         self.file("token", "muster_x_y\n")
         if not self.path("today.snap").exists():
             self.cli("snapshot", "save", "today.snap")
@@ -604,7 +605,7 @@ class Examples(CliCase):
 
     def test_every_example_works_as_typed(self):
         verbs = json.loads(self.cli("__docs", "json").stdout)["verbs"]
-        for folder in ("tests/scenarios", "examples/lab"):
+        for folder in ("tests/scenarios", "examples/lab", "examples/policies"):
             shutil.copytree(e2e_test.ROOT / folder, self.path(folder))
         for name in ("nodes.csv", "pods.csv"):
             shutil.copy(e2e_test.ROOT / "examples" / "lab" / "openb" / name, self.path(name))

@@ -89,7 +89,7 @@ class Changing(CliCase):
         verbs = {one["path"]: one["flags"] for one in json.loads(self.cli("__docs", "json").stdout)["verbs"]}
         takes = {path for path, flags in verbs.items() if any("--yes" in flag for flag in flags)}
         changes = {path for path, flags in verbs.items() if any("--dry-run" in flag for flag in flags)}
-        self.assertEqual(takes, changes | {"init", "login", "logout", "config use", "config delete", "snapshot save", "sim report"})
+        self.assertEqual(takes, changes | {"init", "login", "logout", "config use", "config delete", "snapshot save", "sim report", "policy diff"})
         one = self.daemon.submit(job("sleep 600"))
         self.cli("cancel", one, "--yes")
         self.assertIn("--yes", self.cli("ps", "--yes", status=2).stderr)
@@ -174,7 +174,7 @@ class Seen(CliCase):
         self.daemon.submit(job("sleep 600", name="a-name-that-is-rather-long-for-a-table", gpus=2))
         self.cli("token", "create", "t")
         self.cli("user", "set", "eva", "--role", "viewer")
-        for words in (("ps",), ("nodes",), ("gpus",), ("queue", "list"), ("audit",), ("decisions",), ("pools",), ("token", "list"), ("user", "list")):
+        for words in (("ps",), ("nodes",), ("gpus",), ("queue", "list"), ("audit",), ("decisions",), ("pools",), ("token", "list"), ("user", "list"), ("policy", "list")):
             heads = {}
             for form in ("table", "wide"):
                 one = self.terminal(*words, "-o", form)

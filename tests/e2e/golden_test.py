@@ -54,10 +54,14 @@ FILES = {
     "job": ["describe train", "describe big", "describe quick", "describe sweep", "clone sweep --dry-run", "clone sweep --dry-run -o json"],
     "why": ["why train", "why grow", "why big", "why wide", "why next", "why sweep", "why kept", "why quick", "why gone", "why nothing"],
     "queue": ["queue show vision/detection", "queue apply q.yaml --dry-run", "queue apply q.yaml -o json", "queue delete new --yes -o json", "queue delete new"],
+    "policy": ["policy show", "policy apply p.yaml", "policy apply p.yaml --dry-run", "policy apply p.yaml --yes", "policy apply p.yaml --yes", "policy show --changed",
+               "policy show -o yaml", "policy list", "policy apply bad.yaml", "policy undo --dry-run -o json", "policy undo --yes", "policy undo --yes", "policy list -o name", "policy show 9",
+               "validate p.yaml bad.yaml"],
     "plan": ["plan job.yaml", "plan kept", "plan next", "plan train", "plan nothing", "plan kept -o json", "submit job.yaml --dry-run", "submit job.yaml --dry-run -o json", "validate job.yaml"],
     "act": ["hold big --dry-run", "hold big -o json", "release big -o yaml", "priority big grow --to high -o jsonl", "scale grow --workers 2..3",
             "node cordon lab-1", "node uncordon lab-1 -o json", "suspend big", "resume big", "cancel big nothing", "cancel train"],
-    "events": ["events --filter kind=node-joined", "events --filter kind=queues-applied", "events gone", "events quick -o wide"],
+    "policy_diff": ["policy diff r.yaml --trace jobs.csv --node-count 3", "policy diff r.yaml --trace jobs.csv --queues q.yaml", "policy diff r.yaml --old r.yaml"],
+    "events": ["events --filter kind=node-joined", "events --filter kind=queues-applied", "events --filter kind=policy-applied", "events gone", "events quick -o wide"],
     "wrong": ["frobnicate", "cancle big", "queue shw", "ps --colour", "ps one two --fitler a", "attach train -o json", "token create t --expires 5x", "token create t --expires 0s", "tune job.yaml", "runs", "gpus --topology --limit 3", "exec big -- true", "exec wide -- true", "exec train --rank 9 -- true", "ps -o xml", "logs train -o name", "bench engine -o name", "ps --phase dancing", "ps --kind play", "ps --queue nowhere", "ps --filter kind=play", "audit --operation paint",
               "login foo", "help frobnicate", "run --env NOT_SET_HERE -- true", "run --time soon -- true", "cancel ''", "user set x/../y --role user", "scale grow --workers many",
               "priority grow --to urgent", "nodes --sort colour", "nodes --filter ready", "describe tra/in", "wait grow --timeout soon",
@@ -84,6 +88,10 @@ class Golden(Case):
         running = lambda name: self.daemon.call("GET", f"jobs/{name}")["status"]["workers_running"]
         self.until(lambda: running("train") == 2 and running("grow") == 4)
         self.path("q.yaml").write_text("queues: [{name: new, quota: {gpus: 1}}]\n")
+        self.path("p.yaml").write_text("name: gentle\nabout: nobody is stopped for a higher priority\npolicy:\n  preempt: off\n  decay_half_life: 3d\n")
+        self.path("bad.yaml").write_text("policy:\n  premept: off\n  grow: never\n  move_limit: 2000000\n")
+        self.path("jobs.csv").write_text((ROOT / "examples" / "lab" / "jobs.csv").read_text())
+        self.path("r.yaml").write_text("policy: {reclaim: off}\n")
         self.path("job.yaml").write_text(json.dumps(sim("mine", queue="vision/detection", gpus=4)))
 
     def said(self, line):

@@ -390,7 +390,7 @@ class Calls(Hostile):
                     yield method.upper(), path.lstrip("/"), item[method], parameters
 
     def fill(self, path, parameters, one, node):
-        names = {"job": one, "node": node, "queue": "vision/detection", "user": "nobody-there", "token": "nothere"}
+        names = {"job": one, "node": node, "queue": "vision/detection", "user": "nobody-there", "token": "nothere", "policy": "current"}
         path = re.sub(r"\{(\w+)\}", lambda found: str(names[found.group(1)]), path)
         given = {"min": "1", "max": "1", "value": "60", "port": "1", "command": "%5B%22true%22%5D"}
         query = [f"{p['name']}={given[p['name']]}" for p in parameters if p["in"] == "query" and p.get("required")]
@@ -405,7 +405,7 @@ class Calls(Hostile):
         callers = {"out": 0, "vic": 1, "ana": 2, "lea": 3, "adm": 4}
         bodies = {"submitJobs": job("true", queue="vision/detection"), "planJob": job("true", queue="vision/detection"),
                   "editJob": {"priority": 60}, "applyQueues": {"queues": [{"name": "vision/new"}]},
-                  "putQueue": {"queues": [{"name": "vision/detection"}]}, "putUser": {"role": "viewer"}, "createToken": {"name": "x"}}
+                  "putQueue": {"queues": [{"name": "vision/detection"}]}, "putUser": {"role": "viewer"}, "createToken": {"name": "x"}, "applyPolicy": {"policy": {}}}
         for method, path, operation, parameters in self.operations():
             name, role = operation["operationId"], operation["x-role"]
             if name in ("listTokens", "getToken", "createToken", "revokeToken"):

@@ -22,7 +22,8 @@ SIMULATED = [("sim", "run", "--set", "pollux", "--profiles", str(LAB / "pollux")
              ("sim", "run", "--set", "openb", "--nodes", str(LAB / "openb" / "nodes.csv"), "--pods", str(LAB / "openb" / "pods.csv"), "--policy", "fgd"),
              ("sim", "compare", "--set", "openb", "--nodes", str(LAB / "openb" / "nodes.csv"), "--pods", str(LAB / "openb" / "pods.csv"), "--policies", "fgd,random", "--seeds", "2"),
              ("sim", "run", "--set", "jobs", "--workload", str(LAB / "jobs.csv"), "--policy", "muster"), ("sim", "generate", "--jobs", "5"),
-             ("sim", "report", "--profiles", str(LAB / "pollux"), "--policies", "tiresias,pollux", "--to", "report", "--yes")]
+             ("sim", "report", "--profiles", str(LAB / "pollux"), "--policies", "tiresias,pollux", "--to", "report", "--yes"),
+             ("policy", "diff", str(ROOT / "examples" / "policies" / "gentle.yaml"), "--trace", str(LAB / "jobs.csv"))]
 FORMATS = ("table", "wide", "json", "jsonl", "yaml", "name")
 # Verbs that print no document, have another purpose than data and take no -o; and the call that tests each.
 TESTED = {
@@ -98,6 +99,7 @@ class EveryVerb(CliCase):
         node = self.daemon.call("GET", "nodes")["nodes"][0]["name"]
         file, bad = self.file("j.yaml", job("true", name="sent")), self.file("bad.yaml", "name: [")
         queues = self.file("q.yaml", {"queues": [{"name": "new", "quota": {"gpus": 1}}]})
+        policy = self.file("p.yaml", {"name": "gentle", "about": "by day", "policy": {"near_nic": "off"}})
         for name in ("kept", "second"):
             self.daemon.call("POST", "jobs?held=1", job("true", name=name, gpus=1))
         low = self.daemon.submit(job("echo hello; sleep 600", name="low", gpus=1, workers="1..4", queue="free"))
@@ -115,6 +117,7 @@ class EveryVerb(CliCase):
             ("suspend", "low"), ("resume", "low"), ("requeue", "steady"), ("cancel", "kept", "second"), ("node", "cordon", node),
             ("node", "drain", node), ("node", "uncordon", node), ("nodes",), ("gpus",), ("gpus", "--topology"), ("pools",), ("queue", "list"),
             ("queue", "show", "vision"), ("queue", "apply", queues), ("queue", "edit", "new"), ("queue", "delete", "new", "--yes"), ("usage", "--by", "job"), ("decisions",),
+            ("policy", "apply", policy, "--dry-run"), ("policy", "apply", policy, "--yes"), ("policy", "show"), ("policy", "list"), ("policy", "undo", "--yes"),
             ("login", f"unix:{self.daemon.socket}", "--name", "here"), ("config", "use", "here"), ("config", "delete", "here"),
             ("login", f"unix:{self.daemon.socket}", "--name", "there"), ("logout",), ("init", "new.yaml"), ("whoami",), ("token", "create", "two"), ("token", "show", "two"), ("token", "list"), ("token", "revoke", token, "--yes"),
             ("user", "set", "eva", "--role", "viewer", "--group", "a"), ("user", "list"), ("user", "remove", "eva", "--yes"), ("audit",), ("config", "view"),
@@ -407,7 +410,7 @@ class Completing(CliCase):
              (("ps", "--phase", "sus"), ["suspended"]), (("ps", "--sort", "-gp"), ["-gpus"]), (("ps", "--sort=-gp",), ["--sort=-gpus"]),
              (("ps", "--sort", "=", "-gp"), ["-gpus"]), (("audit", "--operation", "cancel"), ["cancelJob"]), (("plan", "res"), ["resnet"]),
              (("queue", "list", "--sort", "na"), ["name"]), (("queue", "list", "--filter", "name=vision/"), ["name=vision/old"]),
-             (("help", "queue", "sh"), ["show"]), (("help", "canc"), ["cancel"]), (("sim", "scenarios", "-o", "ya"), ["yaml"]), (("bench", "engine", "--shape", "ga"), ["gang"]))
+             (("policy", "show", "def"), ["default"]), (("policy", "list", "--sort", "re"), ["revision"]), (("help", "queue", "sh"), ["show"]), (("help", "canc"), ["cancel"]), (("sim", "scenarios", "-o", "ya"), ["yaml"]), (("bench", "engine", "--shape", "ga"), ["gang"]))
     files = ("plan", "submit")
 
     def setUp(self):

@@ -91,6 +91,18 @@ std::vector<model::Queue> DrawQueues(Random& random, std::int64_t gpus) {
   return queues;
 }
 
+engine::PolicyFile DrawPolicy(Random& random) {
+  engine::PolicyFile file;
+  for (const char* name : {"shrink", "consolidate", "reclaim", "preempt", "grow", "by_goodput",
+                           "keep_promises", "victims_may_move", "compare_lost_work"}) {
+    if (random.Chance(25)) file.settings.emplace(name, "off");
+  }
+  if (random.Chance(25)) {
+    file.settings.emplace("move_limit", std::to_string(random.Between(0, 4)));
+  }
+  return file;
+}
+
 model::Job DrawJob(Random& random, const std::vector<model::Queue>& queues, int gpus_of_node,
                    const std::vector<std::uint64_t>& known) {
   model::Job job;

@@ -137,8 +137,14 @@ void SwarmRun::Command() {
       }
       return say("queues", control_->ApplyQueues(queues_, "admin"));
     default:
-      return;
+      return SetPolicy();
   }
+}
+
+void SwarmRun::SetPolicy() {
+  const auto done = random_.Chance(30) ? control_->UndoPolicy("admin")
+                                       : control_->ApplyPolicy(DrawPolicy(random_), "admin");
+  if (done) story_.Tell("policy " + std::to_string(done->id));
 }
 
 void SwarmRun::Trouble() {
@@ -206,6 +212,7 @@ void SwarmRun::Calm() {
   Round();
   if (!healthy_) return story_.Wrong("the daemon does not come back when all is well");
   for (const auto& node : nodes_) (void)control_->MarkNode(node.name, false, false, "admin");
+  (void)control_->ApplyPolicy({}, "admin");
   std::vector<JobNumber> ids;
   for (const auto& [id, job] : control_->state().jobs()) ids.push_back(id);
   for (const auto id : ids) {

@@ -45,6 +45,7 @@ class SwarmRun {
   void Act();
   void Submit();
   void Command();
+  void SetPolicy();
   void Trouble();
   void Calm();
   void LetRunOut();

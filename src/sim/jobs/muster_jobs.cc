@@ -16,7 +16,9 @@ namespace {
 constexpr std::int64_t kGi = 1LL << 30;
 constexpr int kMostCycles = 1'000;  // in one moment; more is a mistake of the engine
 
-model::Node MakeNode(std::int64_t index, std::int64_t gpus) {
+}  // namespace
+
+model::Node LabNode(std::int64_t index, std::int64_t gpus) {
   model::Node node;
   node.name = fmt::format("node-{}", index);
   model::Gpu gpu;
@@ -28,7 +30,7 @@ model::Node MakeNode(std::int64_t index, std::int64_t gpus) {
   return node;
 }
 
-model::Job MakeJob(const TraceJob& from, JobIndex index) {
+model::Job LabJob(const TraceJob& from, JobIndex index) {
   model::Job job;
   job.name = fmt::format("{}-{}", index, from.name);  // a trace may have a name twice
   job.queue = from.queue;
@@ -44,8 +46,6 @@ model::Job MakeJob(const TraceJob& from, JobIndex index) {
   job.roles.push_back(role);
   return job;
 }
-
-}  // namespace
 
 engine::RuntimeKind RuntimeKindOf(const TraceJob& job) {
   return {job.user, job.queue, job.model.empty() ? job.name : job.model, kMilli * job.gpus};
@@ -69,14 +69,14 @@ Result<std::unique_ptr<MusterJobs>> MusterJobs::Make(const std::vector<TraceJob>
   made->cluster_ = std::move(*cluster);
   made->scheduler_ = std::make_unique<engine::Scheduler>(*made->cluster_);
   for (std::int64_t i = 0; i < nodes; ++i) {
-    const auto node = made->cluster_->AddNode(MakeNode(i, gpus_per_node));
+    const auto node = made->cluster_->AddNode(LabNode(i, gpus_per_node));
     if (!node) return tl::unexpected(node.error());
   }
   return made;
 }
 
 void MusterJobs::Submitted(const JobPlay& play, JobIndex job) {
-  const auto id = cluster_->AddJob(MakeJob(play.job(job), job), play.now_ms());
+  const auto id = cluster_->AddJob(LabJob(play.job(job), job), play.now_ms());
   MUSTER_CHECK(id.has_value(), id.error().message);
   MUSTER_CHECK(ids_.size() == job, "jobs come in the order of the trace");
   ids_.push_back(*id);

@@ -22,6 +22,9 @@ namespace muster::sim {
 
 // What jobs that take about as long have in common.
 engine::RuntimeKind RuntimeKindOf(const TraceJob& job);
+// A node of the lab, and a job of a trace as the engine knows it.
+model::Node LabNode(std::int64_t index, std::int64_t gpus);
+model::Job LabJob(const TraceJob& from, JobIndex index);
 
 class MusterJobs : public JobPolicy {
  public:

@@ -47,13 +47,8 @@ Result<JobTrace> ReadWithoutHead(const std::string& path, std::string_view text,
   return trace;
 }
 
-Result<JobTrace> ReadAny(const std::string& path) {
-  const auto text = ReadUnpacked(path);
-  if (!text) return tl::unexpected(text.error());
-  const std::string_view first = std::string_view(*text).substr(0, text->find('\n'));
-  const auto tabs = std::ranges::count(first, '\t');
-  if (tabs > 0) return ReadWithoutHead(path, *text, static_cast<std::size_t>(tabs) + 1);
-  const auto table = Table::FromText(path, *text);
+Result<JobTrace> ReadWithHead(const std::string& path, std::string_view text) {
+  const auto table = Table::FromText(path, text);
   if (!table) return tl::unexpected(table.error());
   for (const auto& format : Formats()) {
     const auto has = [&](std::string_view column) { return table->Has(column); };
@@ -69,10 +64,12 @@ Result<JobTrace> ReadAny(const std::string& path) {
               "docs/lab.md");
 }
 
-}  // namespace
+std::size_t TabsIn(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count(text.substr(0, text.find('\n')), '\t'));
+}
 
-Result<JobTrace> ReadJobs(const std::string& path) {
-  auto trace = ReadAny(path);
+// By submission, the first at 0.
+Result<JobTrace> Ordered(const std::string& path, Result<JobTrace> trace) {
   if (!trace) return trace;
   if (trace->jobs.empty())
     return Fail(ErrorCode::kInvalid, path + " has no job that asks for a GPU");
@@ -83,6 +80,24 @@ Result<JobTrace> ReadJobs(const std::string& path) {
     if (job.deadline_ms) *job.deadline_ms -= first_ms;
   }
   return trace;
+}
+
+}  // namespace
+
+Result<JobTrace> ReadJobs(const std::string& path) {
+  const auto text = ReadUnpacked(path);
+  if (!text) return tl::unexpected(text.error());
+  const auto tabs = TabsIn(*text);
+  return Ordered(path,
+                 tabs > 0 ? ReadWithoutHead(path, *text, tabs + 1) : ReadWithHead(path, *text));
+}
+
+Result<JobTrace> ReadJobsText(const std::string& name, std::string_view text) {
+  if (TabsIn(text) > 0) {
+    return Fail(ErrorCode::kInvalid, name + " has no head line",
+                "formats with tabs are read from files only: `muster policy diff --trace FILE`");
+  }
+  return Ordered(name, ReadWithHead(name, text));
 }
 
 }  // namespace muster::sim

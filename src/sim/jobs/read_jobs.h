@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "sim/jobs/trace_job.h"
@@ -12,5 +13,8 @@
 namespace muster::sim {
 
 Result<JobTrace> ReadJobs(const std::string& path);
+// A text with a head line, from wherever it came; `name` is what mistakes are told with. No file is
+// opened, so the formats that need one beside them are refused.
+Result<JobTrace> ReadJobsText(const std::string& name, std::string_view text);
 
 }  // namespace muster::sim

@@ -40,6 +40,16 @@ class ReadJobsTest : public ::testing::Test {
   std::filesystem::path folder_;
 };
 
+TEST_F(ReadJobsTest, ATextIsReadWithoutAnyFile) {
+  const auto trace =
+      ReadJobsText("body", "name,user,queue,submit_s,gpus,duration_s\na,u,q,5,2,60\n");
+  ASSERT_TRUE(trace);
+  EXPECT_EQ(trace->jobs[0].submit_ms, 0);
+  const auto steps = ReadJobsText("body", "a\tb\tc\td\te\tf\tg\n");
+  ASSERT_FALSE(steps) << "a table beside it would be looked for";
+  EXPECT_THAT(steps.error().message, HasSubstr("body has no head line"));
+}
+
 TEST_F(ReadJobsTest, OurOwnFormatSaysEverything) {
   const auto trace = Read(
       "name,user,queue,submit_s,gpus,duration_s,deadline_s,model\n"

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,10 @@ struct OpenbRuns {
   std::vector<OpenbResult> runs;  // at least one
 };
 std::vector<File> OpenbReport(const Origin& origin, const std::vector<OpenbRuns>& policies);
+
+// Of what DiffToNode says, or the API.
+std::vector<File> DiffReport(const Origin& origin, const nlohmann::json& diff);
+std::string SpanText(double seconds);  // "12 s", "3.4 min", "7.5 h"
 
 // "0", or "42 to 51".
 std::string SeedText(std::int64_t first, std::size_t count);

@@ -1,0 +1,17 @@
+// Simulations: the calls about what would have been under another policy.
+//
+// A replay of the journal shows everybody's jobs, so these calls are for admins. Nothing in the
+// journal changes by them: they leave no trace and know no keys.
+#pragma once
+
+#include "api/desk.h"
+#include "control/simulations.h"
+
+namespace muster::api {
+
+void BeginSimulation(Desk& desk, control::Simulations& simulations, const Call& call);
+void ListSimulations(Desk& desk, control::Simulations& simulations, const Call& call);
+void GetSimulation(Desk& desk, control::Simulations& simulations, const Call& call);
+void DeleteSimulation(Desk& desk, control::Simulations& simulations, const Call& call);
+
+}  // namespace muster::api

@@ -1,0 +1,79 @@
+// Simulations: what would have been under another policy, worked out beside the daemon's work.
+//
+// One thread at low priority, one simulation after the other; a few may wait. The journal is read
+// in pieces between the scheduler's turns, and what is played is a copy, so nothing that runs hears
+// of it. How far they are and what came out is kept in memory, of the ended ones the latest few;
+// nothing is written, and a restart forgets them all. From any thread.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "control/service.h"
+#include "engine/policy.h"
+#include "model/document.h"
+#include "sim/past/past.h"
+
+namespace muster::control {
+
+struct SimulationWish {
+  std::int64_t back_ms = 0;  // how far the journal is replayed
+  std::string policy;        // a policy file: what it is replayed under, beside the present one
+  std::string by;
+  std::string trace = {};  // these jobs instead of the journal's; empty: the journal
+  std::int64_t nodes = 0;  // of a trace; 0: as NodesFor says
+  std::int64_t gpus_per_node = 8;
+};
+
+class Simulations {
+ public:
+  static constexpr std::size_t kMostWaiting = 4;
+  static constexpr std::size_t kEndedKept = 16;
+
+  Simulations(Service& service, Clock& clock);
+  ~Simulations();
+  Simulations(const Simulations&) = delete;
+  Simulations& operator=(const Simulations&) = delete;
+
+  struct Run;
+  // Reads what is asked for, which may be long. The error: a mistake in it.
+  static Result<std::shared_ptr<Run>> Prepare(SimulationWish wish);
+  // Beside the policy that is in force now. The error: too many wait.
+  Result<model::DocNode> Begin(const std::shared_ptr<Run>& run, const engine::Policy& now,
+                               std::int64_t now_ms);
+  std::vector<model::DocNode> List() const;  // without what came out
+  Result<model::DocNode> Get(const std::string& id) const;
+  // One that has not ended is stopped, and stays as cancelled; one that has ended is forgotten.
+  Result<model::DocNode> Drop(const std::string& id);
+
+ private:
+  using Shared = std::shared_ptr<Run>;
+
+  void Loop();
+  Result<model::DocNode> Simulate(Run& run);
+  Result<sim::Past> ReadPast(Run& run);
+  Result<void> Pass(Run& run, double from, double share, std::int64_t until_ns);
+  Shared Find(const std::string& id) const;
+  static model::DocNode View(const Run& run, bool whole);
+  void Forget();
+
+  Service& service_;
+  Clock& clock_;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Shared> runs_;  // guarded by mutex_; oldest first
+  std::uint64_t last_id_ = 0;
+  std::atomic<bool> stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace muster::control
