@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "sim/jobs/demand.h"
 #include "sim/jobs/fifo.h"
 #include "sim/jobs/gavel.h"
 #include "sim/jobs/las.h"
@@ -18,7 +19,6 @@
 namespace muster::sim {
 namespace {
 
-constexpr double kCovered = 0.95;  // of the time, by the nodes that are chosen
 constexpr std::int64_t kMostNodes = 1'000'000;
 
 using Made = Result<std::unique_ptr<JobPolicy>>;
@@ -120,30 +120,10 @@ std::vector<std::string> JobsPolicies() {
   return names;
 }
 
-std::int64_t NodesFor(const std::vector<TraceJob>& jobs, std::int64_t gpus_per_node) {
-  std::map<std::int64_t, std::int64_t> steps;  // by time: how the demand changes then
-  std::int64_t largest = 1, last_submit_ms = 0, last_end_ms = 0;
-  for (const auto& job : jobs) {
-    steps[job.submit_ms] += job.gpus;
-    steps[job.submit_ms + job.duration_ms] -= job.gpus;
-    largest = std::max(largest, job.gpus);
-    last_submit_ms = std::max(last_submit_ms, job.submit_ms);
-    last_end_ms = std::max(last_end_ms, job.submit_ms + job.duration_ms);
-  }
-  const auto until_ms = last_submit_ms > 0 ? last_submit_ms : last_end_ms;
-  std::map<std::int64_t, std::int64_t> held_ms;  // by demand: for how long
-  std::int64_t demand = 0;
-  for (auto step = steps.begin(); step != steps.end() && step->first < until_ms; ++step) {
-    demand += step->second;
-    held_ms[demand] += std::min(until_ms, std::next(step)->first) - step->first;
-  }
-  auto left = static_cast<std::int64_t>(kCovered * static_cast<double>(until_ms));
-  std::int64_t wanted = largest;
-  for (const auto& [gpus, ms] : held_ms) {
-    wanted = std::max(wanted, gpus);
-    left -= ms;
-    if (left <= 0) break;
-  }
+std::int64_t NodesFor(const std::vector<TraceJob>& jobs, std::int64_t gpus_per_node,
+                      double covered) {
+  const Demand demand(jobs);
+  const auto wanted = std::max(demand.largest(), demand.At(covered));
   return std::min(kMostNodes, (wanted + gpus_per_node - 1) / gpus_per_node);
 }
 

@@ -49,9 +49,10 @@ struct JobsResult {
 // The names that `policy` may have.
 std::vector<std::string> JobsPolicies();
 
-// Enough nodes for what the jobs would hold, if each started at once, during 95 % of the time in
-// which jobs come; and for the largest of them.
-std::int64_t NodesFor(const std::vector<TraceJob>& jobs, std::int64_t gpus_per_node);
+// Enough nodes for the demand (sim/jobs/demand.h) of this share of the time, and for the largest
+// job.
+std::int64_t NodesFor(const std::vector<TraceJob>& jobs, std::int64_t gpus_per_node,
+                      double covered = 0.95);
 
 Result<JobsResult> RunJobs(const JobsOptions& options, Clock& clock);
 

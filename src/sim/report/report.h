@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/jobs/pooling.h"
 #include "sim/openb/experiment.h"
 #include "sim/pollux/arena.h"
 #include "sim/report/page.h"
@@ -33,6 +34,9 @@ struct OpenbRuns {
   std::vector<OpenbResult> runs;  // at least one
 };
 std::vector<File> OpenbReport(const Origin& origin, const std::vector<OpenbRuns>& policies);
+
+// Of one trace on clusters of at least one size.
+std::vector<File> PoolingReport(const Origin& origin, const PoolingResult& result);
 
 // "0", or "42 to 51".
 std::string SeedText(std::int64_t first, std::size_t count);
