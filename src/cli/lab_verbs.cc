@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kReportNote =
     "index.html is one page without scripts that needs no network: tables, and plots of\n"
-    "completion times, utilisation over time and who held GPUs when (pollux), or of\n"
+    "completion times, utilisation over time and who held GPUs when (jobs, pollux), or of\n"
     "allocation and fragmentation (openb). The same inputs give the same bytes. A folder\n"
     "that is neither empty nor a report is never written to.";
 

@@ -14,10 +14,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 LAB = ROOT / "examples" / "lab"
 POLLUX = ("--profiles", str(LAB / "pollux"), "--policies", "tiresias,optimus-oracle,pollux")
 OPENB = ("--nodes", str(LAB / "openb" / "nodes.csv"), "--pods", str(LAB / "openb" / "pods.csv"), "--policies", "best-fit,fgd,muster", "--seed", "42", "--seeds", "3")
+JOBS = ("--workload", str(LAB / "jobs.csv"), "--policies", "fifo,muster")
 POOLING = ("--workload", str(LAB / "jobs.csv"), "--percentiles", "70,95")
 MEASURES = ("utilisation", "wait", "experiments")
 SETS = {"pollux": (POLLUX, ["index.html", "jct.svg", "utilisation.svg", "gantt-tiresias.svg", "gantt-optimus-oracle.svg", "gantt-pollux.svg"]),
         "openb": (OPENB, ["index.html", "allocation.svg", "allocation-seeds.svg", "fragmentation.svg"]),
+        "jobs": (JOBS, ["index.html", "jct.svg", "utilisation.svg", "gantt-fifo.svg", "gantt-muster.svg"]),
         "pooling": (POOLING, ["index.html", "utilisation-over-time.svg", *(f"{one}{more}.svg" for one in MEASURES for more in ("", "-by-size"))])}
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 BUILD = None

@@ -49,37 +49,57 @@ const std::map<std::string, Factory>& Policies() {
   return policies;
 }
 
-// Tells how far the run is, and hands on to the estimates, where there are any.
+double Seconds(std::int64_t ms) { return static_cast<double>(ms) / 1000; }
+
+// Tells how far the run is, hands on to the estimates, and keeps what happened over time, where
+// that is wanted.
 class Reporter : public JobWatcher {
  public:
-  Reporter(const JobsOptions& options, std::size_t jobs) : options_(options), jobs_(jobs) {}
+  Reporter(const JobsOptions& options, std::size_t jobs)
+      : options_(options), jobs_(jobs), stretches_(options.over_time ? jobs : 0) {}
 
   void Submitted(const JobPlay& play, JobIndex job) override {
     if (options_.estimates) estimates_.Submitted(play, job);
   }
   void Started(const JobPlay& play, JobIndex job) override {
     if (options_.estimates) estimates_.Started(play, job);
+    if (options_.over_time)
+      stretches_[job].push_back({Seconds(play.now_ms()), 0, play.job(job).gpus});
   }
+  void Stopped(const JobPlay& play, JobIndex job) override { Close(play, job); }
   void Decided(const JobPlay& play) override {
     if (options_.estimates) estimates_.Decided(play);
+    const auto used = play.gpus() - play.free_gpus();
+    if (!options_.over_time || (!uses_.empty() && uses_.back().gpus == used)) return;
+    uses_.push_back({Seconds(play.now_ms()), used});
   }
   void Ended(const JobPlay& play, JobIndex job) override {
     if (options_.estimates) estimates_.Ended(play, job);
+    Close(play, job);
     const auto percent = play.ended() * 100 / jobs_;
     if (percent == told_ || !options_.progress) return;
     told_ = percent;
     options_.progress(static_cast<double>(percent) / 100);
   }
   EstimateScore Score() const { return estimates_.Score(); }
+  void MoveTo(JobsResult& result) {
+    result.gpus_in_use = std::move(uses_);
+    for (std::size_t i = 0; i < stretches_.size(); ++i)
+      result.jobs[i].stretches = std::move(stretches_[i]);
+  }
 
  private:
+  void Close(const JobPlay& play, JobIndex job) {
+    if (options_.over_time) stretches_[job].back().end_s = Seconds(play.now_ms());
+  }
+
   const JobsOptions& options_;
   std::size_t jobs_;
   std::size_t told_ = 0;
   Estimates estimates_;
+  std::vector<std::vector<JobsResult::Stretch>> stretches_;  // by job
+  std::vector<JobsResult::Use> uses_;
 };
-
-double Seconds(std::int64_t ms) { return static_cast<double>(ms) / 1000; }
 
 void Sum(const std::vector<TraceJob>& jobs, const JobPlay& play, JobsResult& result) {
   std::vector<double> waits, times;
@@ -89,7 +109,8 @@ void Sum(const std::vector<TraceJob>& jobs, const JobPlay& play, JobsResult& res
     const auto& track = play.track(i);
     waits.push_back(Seconds(track.started_ms - jobs[i].submit_ms));
     times.push_back(Seconds(track.ended_ms - jobs[i].submit_ms));
-    result.jobs.push_back({jobs[i].name, waits.back(), times.back()});
+    result.jobs.push_back(
+        {jobs[i].name, waits.back(), times.back(), jobs[i].queue, Seconds(jobs[i].submit_ms)});
     result.mean_wait_s += waits.back() / static_cast<double>(jobs.size());
     result.mean_jct_s += times.back() / static_cast<double>(jobs.size());
     result.preemptions += track.preemptions;
@@ -147,6 +168,7 @@ Result<JobsResult> RunJobs(const JobsOptions& options, Clock& clock) {
   JobPlay play(jobs, gpus, &reporter);
   if (auto played = play.Run(**policy); !played) return tl::unexpected(played.error());
   Sum(jobs, play, result);
+  reporter.MoveTo(result);
   if (options.estimates) result.estimates = reporter.Score();
   result.wall_s = static_cast<double>(clock.MonotonicNs() - start_ns) * 1e-9;
   return result;

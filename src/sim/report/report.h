@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/jobs/pooling.h"
+#include "sim/jobs/run_jobs.h"
 #include "sim/openb/experiment.h"
 #include "sim/pollux/arena.h"
 #include "sim/report/page.h"
@@ -28,6 +29,12 @@ struct ArenaRuns {
   std::vector<ArenaResult> runs;  // at least one
 };
 std::vector<File> ArenaReport(const Origin& origin, const std::vector<ArenaRuns>& policies);
+
+struct JobsRun {  // no policy of this set has randomness
+  std::string policy;
+  JobsResult run;  // with what happened over time
+};
+std::vector<File> JobsReport(const Origin& origin, const std::vector<JobsRun>& policies);
 
 struct OpenbRuns {
   std::string policy;
