@@ -26,19 +26,12 @@ std::string NameOf(const PoolingSize& size) {
 Grid Table(const PoolingSize& size) {
   Grid grid;
   grid.caption = NameOf(size);
-  grid.head = {"way",       "GPUs",    "utilisation", "until the last end", "idle",
-               "mean wait", "median",  "p90",         "mean JCT",           "jobs/GPU/week",
-               "preempted", "resized", "lost"};
-  grid.note =
-      "Utilisation: GPU time that jobs held while jobs came, and until the last end. Idle: GPU "
-      "time "
-      "that was free while a job waited. Jobs/GPU/week: jobs that ended while jobs came. Resized: "
-      "changes of size or place. Lost: GPU-hours held without progress.";
+  grid.head = {"way", "GPUs",     "utilisation",   "idle",      "mean wait", "median",
+               "p90", "mean JCT", "jobs/GPU/week", "preempted", "resized",   "lost"};
   for (const auto& way : size.ways) {
     grid.rows.push_back({{way.name},
                          {fmt::format("{}", way.gpus)},
                          {fmt::format("{:.1f} %", way.utilisation_pct)},
-                         {fmt::format("{:.1f} %", way.utilisation_to_end_pct)},
                          {fmt::format("{:.1f} %", way.idle_while_waiting_pct)},
                          {Hours(way.mean_wait_s)},
                          {Hours(way.median_wait_s)},
@@ -160,7 +153,17 @@ std::vector<File> PoolingReport(const Origin& origin, const PoolingResult& resul
   facts.emplace_back("made by", "muster sim pooling, version " + origin.version);
   page.Add(facts);
   page.Heading("Ways");
-  for (const auto& size : result.sizes) page.Add(Table(size));
+  for (const auto& size : result.sizes) {
+    auto table = Table(size);
+    if (&size == &result.sizes.back()) {
+      table.note =
+          "Utilisation: GPU time that jobs held while jobs came. Idle: GPU time that was free "
+          "while "
+          "a job waited. Jobs/GPU/week: jobs that ended while jobs came. Resized: changes of size "
+          "or place. Lost: GPU-hours held without progress.";
+    }
+    page.Add(table);
+  }
   for (const auto& measure : kMeasures) {
     page.Heading(measure.title);
     page.Add(Bars(measure, result.sizes.front()));
