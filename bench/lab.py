@@ -31,6 +31,8 @@ FIGURES = {
                "lab.muster.jct_2x_vs_pollux", "lab.decision_64_p50_ms", "lab.pollux.run_s"],
     "large": ["lab.decision_2048_p50_ms"],
     "estimates": ["lab.estimate_coverage_pct", "lab.estimate_pinball_vs_queue_quantile"],
+    "pooling": ["lab.pooling.wait_h", "lab.pooling.utilisation_pct", "lab.pooling.gpus_saved_ratio",
+                "lab.pooling.elastic_jct_ratio"],
     "openb": [*(f"lab.openb.{name.replace('-', '_')}_error_pts" for name in PLACERS), "lab.openb.muster_pct",
               "lab.openb.muster_worst_gain_pts", "lab.openb.run_s"],
 }
@@ -150,6 +152,23 @@ def estimates(report, folder):
     tell(report, "lab.estimate_pinball_vs_queue_quantile", max(ratios), "ratio", ratios)
 
 
+def pooling(report, folder):
+    """The Philly trace with guaranteed quotas, beside fixed ones; the page with the plots goes to bench/results/raw/pooling."""
+    got = sim("pooling", "--workload", POLLUX / "philly.csv.gz", "--percentiles", "95,80,90,99,100", "--to",
+              ROOT / "bench" / "results" / "raw" / "pooling", "--yes")
+    ways = [{way["name"]: way for way in size["ways"]} for size in got["sizes"]]
+    first = ways[0]
+    waits = [way["guaranteed"]["mean_wait_s"] / 3600 for way in ways]
+    tell(report, "lab.pooling.wait_h", waits[0], "h", waits, ("fixed quotas, here", first["fixed"]["mean_wait_s"] / 3600))
+    used = [way["guaranteed"]["utilisation_pct"] for way in ways]
+    tell(report, "lab.pooling.utilisation_pct", used[0], "%", used,
+         ("fixed quotas with the same wait, here", first["fixed-same-wait"]["utilisation_pct"]))
+    saved = [way["fixed-same-wait"]["gpus"] / way["guaranteed"]["gpus"] for way in ways]
+    tell(report, "lab.pooling.gpus_saved_ratio", saved[0], "ratio", saved, ("a vendor: experiments for each GPU", 2))
+    faster = [way["elastic"]["mean_jct_s"] / way["guaranteed"]["mean_jct_s"] for way in ways]
+    tell(report, "lab.pooling.elastic_jct_ratio", faster[0], "ratio", faster)
+
+
 def openb(report, folder):
     nodes = OPENB / "openb_node_list_gpu_node.csv"
     with open(OPENB / "reference" / "summary.csv", newline="") as file:
@@ -176,7 +195,8 @@ def openb(report, folder):
     tell(report, "lab.openb.run_s", statistics.median(walls), "s", walls)
 
 
-PARTS = {"exact": exact, "pollux": pollux, "muster": muster, "large": large, "estimates": estimates, "openb": openb}
+PARTS = {"exact": exact, "pollux": pollux, "muster": muster, "large": large, "estimates": estimates, "pooling": pooling,
+         "openb": openb}
 
 
 def run(words, report):

@@ -7,6 +7,7 @@
 #include "cli/demo.h"
 #include "cli/options.h"
 #include "cli/scenarios.h"
+#include "cli/sim_pooling.h"
 #include "cli/sim_report.h"
 #include "cli/sim_run.h"
 #include "cli/validate.h"
@@ -18,9 +19,16 @@ namespace {
 
 constexpr const char* kReportNote =
     "index.html is one page without scripts that needs no network: tables, and plots of\n"
-    "completion times, utilisation over time and who held GPUs when (pollux), or of\n"
+    "completion times, utilisation over time and who held GPUs when (jobs, pollux), or of\n"
     "allocation and fragmentation (openb). The same inputs give the same bytes. A folder\n"
     "that is neither empty nor a report is never written to.";
+
+constexpr const char* kPoolingNote =
+    "fixed: each queue has its part of the GPUs and never more. guaranteed: the same parts\n"
+    "as quotas; what is idle is lent and taken back. elastic: as that, and jobs of several\n"
+    "GPUs run on half to twice of what they ask for. fixed-same-wait: the least GPUs with\n"
+    "which fixed parts have the mean wait of guaranteed. IDLE is what was free while a job\n"
+    "waited. docs/lab.md has the rules.";
 
 void AddSim(Verbs& verbs, CLI::App* sim) {
   auto w = std::make_shared<SimWords>();
@@ -93,6 +101,28 @@ void AddGenerate(Verbs& verbs, CLI::App* sim) {
   verbs.Formats(generate, "table,json,jsonl,yaml");
 }
 
+void AddPooling(Verbs& verbs, CLI::App* sim) {
+  auto w = std::make_shared<PoolingWords>();
+  auto* pooling = verbs.AddLocal(
+      sim, "pooling", "Play a trace with fixed quotas, with guaranteed ones, and elastic",
+      "muster sim pooling --workload examples/lab/jobs.csv\n"
+      "muster sim pooling --workload examples/lab/jobs.csv --percentiles 90,95,100 --to pool",
+      [w, &verbs] { return PoolSim(*w, verbs.common()); });
+  AddOption(pooling, "--workload", w->workload, "a trace of the jobs set").Required();
+  auto percentiles =
+      AddOption(pooling, "--percentiles", w->percentiles,
+                "of the demand, with commas: a size of the cluster each; default 95");
+  AddOption(pooling, "--node-count", w->node_count, "instead: so many nodes")
+      .Between(1, 100'000)
+      .Excludes(percentiles);
+  AddOption(pooling, "--gpus-per-node", w->gpus_per_node, "GPUs of a node; default 8")
+      .Between(1, 64);
+  AddOption(pooling, "--to", w->to, "a folder to write: index.html, and the plots as SVG files");
+  verbs.Changes(pooling, "also over a report that is there");
+  Note(pooling, kPoolingNote);
+  verbs.Formats(pooling, "table,wide,json,jsonl,yaml");
+}
+
 }  // namespace
 
 void AddLabVerbs(Verbs& verbs) {
@@ -125,6 +155,7 @@ void AddLabVerbs(Verbs& verbs) {
                                    [w, output] { return RunScenarios(w->paths, output()); });
   AddOption(scenarios, "PATH", w->paths, "files or folders").Required();
   AddSim(verbs, sim);
+  AddPooling(verbs, sim);
   AddGenerate(verbs, sim);
 
   CLI::App* bench = verbs.Group("bench", "Measure this build on this machine");

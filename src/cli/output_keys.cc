@@ -185,6 +185,36 @@ placed pods
 failed pods
 wall_s what the run took)"},
     {"sim compare", R"(runs[].* as of sim run)"},
+    {"sim pooling", R"(workload
+jobs
+span_s the time in which jobs come
+mean_demand_gpus that the jobs would keep busy all that time
+gpus_per_node
+queues[].name
+queues[].jobs
+queues[].largest_gpus of one job
+queues[].p95_gpus percentile 95 of the queue's own demand
+queues[].peak_gpus
+sizes[].percentile of the demand; not with --node-count
+sizes[].node_count
+sizes[].division how the parts were chosen: percentile or work
+sizes[].parts[].queue
+sizes[].parts[].gpus
+sizes[].ways[].name fixed, guaranteed, elastic or fixed-same-wait
+sizes[].ways[].gpus
+sizes[].ways[].utilisation_pct GPU time held while jobs came
+sizes[].ways[].utilisation_to_end_pct until the last job has ended
+sizes[].ways[].idle_while_waiting_pct GPU time free while a job waited and jobs came
+sizes[].ways[].mean_wait_s to the first start
+sizes[].ways[].median_wait_s
+sizes[].ways[].p90_wait_s
+sizes[].ways[].mean_jct_s from submission to the end
+sizes[].ways[].makespan_s
+sizes[].ways[].ended jobs, while jobs came
+sizes[].ways[].jobs_per_gpu_week of those
+sizes[].ways[].preemptions
+sizes[].ways[].changes of size or place
+sizes[].ways[].lost_gpu_h held without progress)"},
     {"sim generate", R"(jobs[].name
 jobs[].user
 jobs[].queue

@@ -91,13 +91,14 @@ Result<sim::OpenbResult> PlayOpenb(const SimWords& words, const std::string& pol
 }
 
 Result<sim::JobsResult> PlayJobs(const SimWords& words, const std::string& policy,
-                                 Progress& progress) {
+                                 Progress& progress, bool over_time) {
   SystemClock clock;
   sim::JobsOptions options;
   options.workload = words.workload;
   options.policy = policy;
   options.nodes = words.node_count;
   options.estimates = words.estimates;
+  options.over_time = over_time;
   if (words.gpus_per_node > 0) options.gpus_per_node = words.gpus_per_node;
   options.progress = Teller(policy, progress);
   auto run = sim::RunJobs(options, clock);

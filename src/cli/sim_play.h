@@ -41,7 +41,8 @@ Result<sim::ArenaResult> PlayArena(const SimWords& words, const std::string& pol
 Result<sim::OpenbResult> PlayOpenb(const SimWords& words, const std::string& policy,
                                    std::int64_t seed, Progress& progress);
 
+// `over_time`: with who held GPUs when.
 Result<sim::JobsResult> PlayJobs(const SimWords& words, const std::string& policy,
-                                 Progress& progress);
+                                 Progress& progress, bool over_time = false);
 
 }  // namespace muster::cli

@@ -45,6 +45,18 @@ Result<std::vector<report::File>> ReportArena(const SimWords& words, report::Ori
   return report::ArenaReport(origin, all);
 }
 
+Result<std::vector<report::File>> ReportJobs(const SimWords& words, report::Origin origin) {
+  Progress progress;
+  std::vector<report::JobsRun> all;
+  for (const auto& policy : PoliciesOf(words)) {
+    auto run = PlayJobs(words, policy, progress, true);
+    if (!run) return tl::unexpected(run.error());
+    all.push_back({policy, *std::move(run)});
+  }
+  origin.files = {{"workload", words.workload}};
+  return report::JobsReport(origin, all);
+}
+
 Result<std::vector<report::File>> ReportOpenb(const SimWords& words, report::Origin origin) {
   Progress progress;
   std::vector<report::OpenbRuns> all;
@@ -68,12 +80,10 @@ int ReportSim(SimWords words, const Common& common) {
   if (const auto checked = report::CheckFolder(words.to, common.yes); !checked) {
     return Refuse(checked.error());
   }
-  if (words.set == "jobs") {
-    return Refuse({ErrorCode::kUsage, "there are no plots of the jobs set yet",
-                   "`muster sim compare` prints its table"});
-  }
   const report::Origin origin{common.version, {}, words.seed};
-  const auto files = words.set == "openb" ? ReportOpenb(words, origin) : ReportArena(words, origin);
+  const auto files = words.set == "openb"  ? ReportOpenb(words, origin)
+                     : words.set == "jobs" ? ReportJobs(words, origin)
+                                           : ReportArena(words, origin);
   if (!files) return Refuse(files.error());
   if (const auto written = report::WriteReport(words.to, *files, common.yes); !written) {
     return Refuse(written.error());

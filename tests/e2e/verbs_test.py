@@ -22,6 +22,7 @@ SIMULATED = [("sim", "run", "--set", "pollux", "--profiles", str(LAB / "pollux")
              ("sim", "run", "--set", "openb", "--nodes", str(LAB / "openb" / "nodes.csv"), "--pods", str(LAB / "openb" / "pods.csv"), "--policy", "fgd"),
              ("sim", "compare", "--set", "openb", "--nodes", str(LAB / "openb" / "nodes.csv"), "--pods", str(LAB / "openb" / "pods.csv"), "--policies", "fgd,random", "--seeds", "2"),
              ("sim", "run", "--set", "jobs", "--workload", str(LAB / "jobs.csv"), "--policy", "muster"), ("sim", "generate", "--jobs", "5"),
+             ("sim", "pooling", "--workload", str(LAB / "jobs.csv")),
              ("sim", "report", "--profiles", str(LAB / "pollux"), "--policies", "tiresias,pollux", "--to", "report", "--yes"),
              ("policy", "diff", str(ROOT / "examples" / "policies" / "gentle.yaml"), "--trace", str(LAB / "jobs.csv"))]
 FORMATS = ("table", "wide", "json", "jsonl", "yaml", "name")

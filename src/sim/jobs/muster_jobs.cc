@@ -16,6 +16,22 @@ namespace {
 constexpr std::int64_t kGi = 1LL << 30;
 constexpr int kMostCycles = 1'000;  // in one moment; more is a mistake of the engine
 
+bool Elastic(const TraceJob& job, const MusterRules& rules) {
+  return rules.elastic && job.gpus > 1;
+}
+
+// How JobPlay lets the job run, as it would report it: a second for a step of its batch on the GPUs
+// that it asks for.
+engine::GoodputModel SpeedOf(const TraceJob& job) {
+  constexpr int kSamples = 64;  // of a GPU
+  engine::GoodputModel model;
+  model.steps.compute_b = (1 - kSerialShare) / kSamples;
+  model.steps.within_a = model.steps.across_a = kSerialShare;
+  model.limits.first = model.limits.most = kSamples * static_cast<int>(job.gpus);
+  model.limits.max_local = 2 * kSamples;
+  return model;
+}
+
 }  // namespace
 
 model::Node LabNode(std::int64_t index, std::int64_t gpus) {
@@ -30,16 +46,17 @@ model::Node LabNode(std::int64_t index, std::int64_t gpus) {
   return node;
 }
 
-model::Job LabJob(const TraceJob& from, JobIndex index) {
+model::Job LabJob(const TraceJob& from, JobIndex index, const MusterRules& rules) {
   model::Job job;
   job.name = fmt::format("{}-{}", index, from.name);  // a trace may have a name twice
   job.queue = from.queue;
   model::Group group;
-  group.minimum = static_cast<int>(from.gpus);
+  const bool elastic = Elastic(from, rules);
+  group.minimum = static_cast<int>(elastic ? (from.gpus + 1) / 2 : from.gpus);
   job.groups.push_back(group);
   model::Role role;
   role.name = "worker";
-  role.count = group.minimum;
+  role.count = static_cast<int>(elastic ? 2 * from.gpus : from.gpus);
   role.request.gpu = {model::GpuKind::kWhole, 1, 0, 0};
   role.request.cpu_milli = kMilli;
   role.request.memory_bytes = kGi;
@@ -52,8 +69,8 @@ engine::RuntimeKind RuntimeKindOf(const TraceJob& job) {
 }
 
 Result<std::unique_ptr<MusterJobs>> MusterJobs::Make(const std::vector<TraceJob>& jobs,
-                                                     std::int64_t nodes,
-                                                     std::int64_t gpus_per_node) {
+                                                     std::int64_t nodes, std::int64_t gpus_per_node,
+                                                     MusterRules rules) {
   std::set<std::string> names;
   for (const auto& job : jobs) names.insert(job.queue);
   engine::Setup setup;
@@ -61,11 +78,16 @@ Result<std::unique_ptr<MusterJobs>> MusterJobs::Make(const std::vector<TraceJob>
     model::Queue queue;
     queue.name = name;
     queue.created_order = static_cast<std::int64_t>(setup.queues.size());
+    if (const auto quota = rules.quotas.find(name); quota != rules.quotas.end()) {
+      queue.quota["gpus"] = kMilli * quota->second;
+      if (rules.limited) queue.limit = queue.quota;
+    }
     setup.queues.push_back(std::move(queue));
   }
   auto cluster = engine::Cluster::Make(std::move(setup));
   if (!cluster) return tl::unexpected(cluster.error());
   std::unique_ptr<MusterJobs> made(new MusterJobs);
+  made->rules_ = std::move(rules);
   made->cluster_ = std::move(*cluster);
   made->scheduler_ = std::make_unique<engine::Scheduler>(*made->cluster_);
   for (std::int64_t i = 0; i < nodes; ++i) {
@@ -76,7 +98,7 @@ Result<std::unique_ptr<MusterJobs>> MusterJobs::Make(const std::vector<TraceJob>
 }
 
 void MusterJobs::Submitted(const JobPlay& play, JobIndex job) {
-  const auto id = cluster_->AddJob(LabJob(play.job(job), job), play.now_ms());
+  const auto id = cluster_->AddJob(LabJob(play.job(job), job, rules_), play.now_ms());
   MUSTER_CHECK(id.has_value(), id.error().message);
   MUSTER_CHECK(ids_.size() == job, "jobs come in the order of the trace");
   ids_.push_back(*id);
@@ -116,16 +138,37 @@ void MusterJobs::Decide(JobPlay& play) {
   std::ranges::sort(changed_);
   const auto twice = std::ranges::unique(changed_);
   changed_.erase(twice.begin(), twice.end());
-  const auto should = [&](JobIndex job) { return cluster_->job(ids_[job]).Satisfied(); };
+  Follow(play);
+  // Sizes are given out so often at most, and not only when somebody comes or goes.
+  const bool again = rules_.elastic && play.running() > 0;
+  next_ms_ = again ? play.now_ms() + cluster_->policy().resize_every_ms : kNeverMs;
+}
+
+// Who leaves, then who shrinks or moves, then who starts or grows: there is room at every step.
+void MusterJobs::Follow(JobPlay& play) {
+  const auto size = [&](JobIndex job) -> std::int64_t {
+    const auto& state = cluster_->job(ids_[job]);
+    return state.Satisfied() ? state.active : 0;
+  };
   for (const JobIndex job : changed_) {
-    if (!play.Runs(job) || should(job)) continue;
+    if (!play.Runs(job) || size(job) > 0) continue;
     const auto expected = cluster_->job(ids_[job]).expected_ms;
     const auto ran = play.now_ms() - play.track(job).since_ms;
     if (expected >= 0) cluster_->SetExpected(ids_[job], std::max<std::int64_t>(0, expected - ran));
     play.Stop(job);
   }
   for (const JobIndex job : changed_) {
-    if (!play.Runs(job) && should(job)) play.Start(job);
+    if (play.Runs(job) && size(job) <= play.track(job).gpus) play.Change(job, size(job));
+  }
+  for (const JobIndex job : changed_) {
+    const auto gpus = size(job);
+    if (!play.Runs(job) && gpus > 0) {
+      play.Start(job, gpus);
+      if (Elastic(play.job(job), rules_))
+        cluster_->ReportSpeed(ids_[job], {SpeedOf(play.job(job)), static_cast<int>(gpus)});
+    } else if (play.Runs(job) && gpus > play.track(job).gpus) {
+      play.Change(job, gpus);
+    }
   }
 }
 

@@ -3,13 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 
 namespace muster::sim {
 
-JobPlay::JobPlay(const std::vector<TraceJob>& jobs, std::int64_t gpus, JobWatcher* watcher)
-    : jobs_(jobs), gpus_(gpus), watcher_(watcher), tracks_(jobs.size()), free_gpus_(gpus) {}
+JobPlay::JobPlay(const std::vector<TraceJob>& jobs, std::int64_t gpus, JobWatcher* watcher,
+                 PlayRules rules)
+    : jobs_(jobs),
+      gpus_(gpus),
+      watcher_(watcher),
+      rules_(rules),
+      tracks_(jobs.size()),
+      free_gpus_(gpus) {}
 
 Result<void> JobPlay::Run(JobPolicy& policy) {
   while (ended_ < jobs_.size()) {
@@ -31,18 +38,17 @@ Result<void> JobPlay::Run(JobPolicy& policy) {
 
 std::int64_t JobPlay::DoneMs(JobIndex job) const {
   const Track& track = tracks_[job];
-  return track.done_ms + (track.since_ms >= 0 ? now_ms_ - track.since_ms : 0);
+  if (track.since_ms < 0 || now_ms_ <= track.resumes_ms) return track.done_ms;
+  const auto ran_ms = static_cast<double>(now_ms_ - track.resumes_ms);
+  return track.done_ms + static_cast<std::int64_t>(std::floor(ran_ms * track.speed));
 }
 
 void JobPlay::LetEnd(JobPolicy& policy) {
   while (!ends_.empty() && ends_.begin()->first <= now_ms_) {
     const JobIndex job = ends_.begin()->second;
-    ends_.erase(ends_.begin());
-    Track& track = tracks_[job];
-    track.done_ms = jobs_[job].duration_ms;
-    track.since_ms = -1;
-    track.ended_ms = now_ms_;
-    free_gpus_ += jobs_[job].gpus;
+    Release(job);
+    tracks_[job].done_ms = jobs_[job].duration_ms;
+    tracks_[job].ended_ms = now_ms_;
     ++ended_;
     policy.Ended(*this, job);
     if (watcher_ != nullptr) watcher_->Ended(*this, job);
@@ -65,25 +71,51 @@ void JobPlay::Touch(JobIndex job) {
   touched_.push_back(job);
 }
 
-void JobPlay::Start(JobIndex job) {
+void JobPlay::Take(JobIndex job, std::int64_t gpus, std::int64_t restart_ms) {
   Track& track = tracks_[job];
+  MUSTER_CHECK(gpus > 0 && gpus <= free_gpus_, "a job runs on free GPUs");
+  free_gpus_ -= gpus;
+  track.gpus = gpus;
+  track.speed = 1;
+  if (gpus != jobs_[job].gpus) {
+    const auto times = static_cast<double>(gpus) / static_cast<double>(jobs_[job].gpus);
+    track.speed = 1 / ((1 - kSerialShare) / times + kSerialShare);
+  }
+  track.since_ms = now_ms_;
+  track.resumes_ms = now_ms_ + restart_ms;
+  const auto left_ms = static_cast<double>(jobs_[job].duration_ms - track.done_ms);
+  track.end_ms = track.resumes_ms + static_cast<std::int64_t>(std::ceil(left_ms / track.speed));
+  ends_.emplace(track.end_ms, job);
+}
+
+void JobPlay::Release(JobIndex job) {
+  Track& track = tracks_[job];
+  ends_.erase({track.end_ms, job});
+  lost_gpu_ms_ += (std::min(now_ms_, track.resumes_ms) - track.since_ms) * track.gpus;
+  track.done_ms = DoneMs(job);
+  track.since_ms = -1;
+  free_gpus_ += track.gpus;
+}
+
+void JobPlay::Start(JobIndex job, std::int64_t gpus) {
+  const Track& track = tracks_[job];
   const bool waits = !Runs(job) && track.ended_ms < 0 && job < submitted_;
   MUSTER_CHECK(waits, "only who waits can start");
-  MUSTER_CHECK(jobs_[job].gpus <= free_gpus_, "a job starts on free GPUs");
   Touch(job);
-  free_gpus_ -= jobs_[job].gpus;
-  track.since_ms = now_ms_;
-  ends_.emplace(now_ms_ + jobs_[job].duration_ms - track.done_ms, job);
+  Take(job, gpus, track.started_ms >= 0 ? rules_.restart_ms : 0);
 }
 
 void JobPlay::Stop(JobIndex job) {
-  Track& track = tracks_[job];
   MUSTER_CHECK(Runs(job), "only who runs can be stopped");
   Touch(job);
-  ends_.erase({track.since_ms + jobs_[job].duration_ms - track.done_ms, job});
-  track.done_ms = DoneMs(job);
-  track.since_ms = -1;
-  free_gpus_ += jobs_[job].gpus;
+  Release(job);
+}
+
+void JobPlay::Change(JobIndex job, std::int64_t gpus) {
+  MUSTER_CHECK(Runs(job), "only who runs can change");
+  Release(job);
+  Take(job, gpus, rules_.restart_ms);
+  ++tracks_[job].changes;
 }
 
 void JobPlay::Tell() {

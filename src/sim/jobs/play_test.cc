@@ -71,6 +71,36 @@ TEST(Srtf, WhatIsLeftBesideTheShortestGoesToWhoeverFits) {
             "0?a 0?b 0?c 0+a 0+c 10.a 10+b 21.b 30.c");
 }
 
+// Starts the first job on what it asks for, and gives it twice as many at the next submission.
+class Doubler : public JobPolicy {
+ public:
+  void Submitted(const JobPlay& /*play*/, JobIndex job) override { came_ = job; }
+  void Ended(const JobPlay& /*play*/, JobIndex /*job*/) override {}
+  void Decide(JobPlay& play) override {
+    if (came_ == 0 && !play.Runs(0)) play.Start(0);
+    if (came_ != 1) return;
+    play.Change(0, 4);
+    play.Start(1);
+    came_ = 2;
+  }
+
+ private:
+  JobIndex came_ = 0;
+};
+
+// 40 s of 100 are done; after 10 s without progress the other 60 take 0.55 of their time.
+TEST(JobPlay, AJobGoesOnFasterOnMoreGpusAfterItsRestart) {
+  const std::vector<TraceJob> jobs = {Job(0, 2, 100), Job(40, 1, 1)};
+  Doubler doubler;
+  JobPlay play(jobs, 5, nullptr, {.restart_ms = 10 * kSecond});
+  ASSERT_TRUE(play.Run(doubler));
+  EXPECT_EQ(play.track(0).ended_ms, (40 + 10 + 33) * kSecond);
+  EXPECT_EQ(play.track(0).changes, 1);
+  EXPECT_EQ(play.track(0).preemptions, 0);
+  EXPECT_EQ(play.lost_gpu_ms(), 4 * 10 * kSecond);
+  EXPECT_EQ(play.free_gpus(), 5);
+}
+
 // 3,250 GPU-seconds on one GPU: then whoever waits in the first queue goes first.
 TEST(Las, WhoHasUsedMuchGivesWayToWhoHasUsedLittle) {
   Las las;

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "sim/jobs/demand.h"
 #include "sim/jobs/fifo.h"
 #include "sim/jobs/gavel.h"
 #include "sim/jobs/las.h"
@@ -18,7 +19,6 @@
 namespace muster::sim {
 namespace {
 
-constexpr double kCovered = 0.95;  // of the time, by the nodes that are chosen
 constexpr std::int64_t kMostNodes = 1'000'000;
 
 using Made = Result<std::unique_ptr<JobPolicy>>;
@@ -49,37 +49,57 @@ const std::map<std::string, Factory>& Policies() {
   return policies;
 }
 
-// Tells how far the run is, and hands on to the estimates, where there are any.
+double Seconds(std::int64_t ms) { return static_cast<double>(ms) / 1000; }
+
+// Tells how far the run is, hands on to the estimates, and keeps what happened over time, where
+// that is wanted.
 class Reporter : public JobWatcher {
  public:
-  Reporter(const JobsOptions& options, std::size_t jobs) : options_(options), jobs_(jobs) {}
+  Reporter(const JobsOptions& options, std::size_t jobs)
+      : options_(options), jobs_(jobs), stretches_(options.over_time ? jobs : 0) {}
 
   void Submitted(const JobPlay& play, JobIndex job) override {
     if (options_.estimates) estimates_.Submitted(play, job);
   }
   void Started(const JobPlay& play, JobIndex job) override {
     if (options_.estimates) estimates_.Started(play, job);
+    if (options_.over_time)
+      stretches_[job].push_back({Seconds(play.now_ms()), 0, play.job(job).gpus});
   }
+  void Stopped(const JobPlay& play, JobIndex job) override { Close(play, job); }
   void Decided(const JobPlay& play) override {
     if (options_.estimates) estimates_.Decided(play);
+    const auto used = play.gpus() - play.free_gpus();
+    if (!options_.over_time || (!uses_.empty() && uses_.back().gpus == used)) return;
+    uses_.push_back({Seconds(play.now_ms()), used});
   }
   void Ended(const JobPlay& play, JobIndex job) override {
     if (options_.estimates) estimates_.Ended(play, job);
+    Close(play, job);
     const auto percent = play.ended() * 100 / jobs_;
     if (percent == told_ || !options_.progress) return;
     told_ = percent;
     options_.progress(static_cast<double>(percent) / 100);
   }
   EstimateScore Score() const { return estimates_.Score(); }
+  void MoveTo(JobsResult& result) {
+    result.gpus_in_use = std::move(uses_);
+    for (std::size_t i = 0; i < stretches_.size(); ++i)
+      result.jobs[i].stretches = std::move(stretches_[i]);
+  }
 
  private:
+  void Close(const JobPlay& play, JobIndex job) {
+    if (options_.over_time) stretches_[job].back().end_s = Seconds(play.now_ms());
+  }
+
   const JobsOptions& options_;
   std::size_t jobs_;
   std::size_t told_ = 0;
   Estimates estimates_;
+  std::vector<std::vector<JobsResult::Stretch>> stretches_;  // by job
+  std::vector<JobsResult::Use> uses_;
 };
-
-double Seconds(std::int64_t ms) { return static_cast<double>(ms) / 1000; }
 
 void Sum(const std::vector<TraceJob>& jobs, const JobPlay& play, JobsResult& result) {
   std::vector<double> waits, times;
@@ -89,7 +109,8 @@ void Sum(const std::vector<TraceJob>& jobs, const JobPlay& play, JobsResult& res
     const auto& track = play.track(i);
     waits.push_back(Seconds(track.started_ms - jobs[i].submit_ms));
     times.push_back(Seconds(track.ended_ms - jobs[i].submit_ms));
-    result.jobs.push_back({jobs[i].name, waits.back(), times.back()});
+    result.jobs.push_back(
+        {jobs[i].name, waits.back(), times.back(), jobs[i].queue, Seconds(jobs[i].submit_ms)});
     result.mean_wait_s += waits.back() / static_cast<double>(jobs.size());
     result.mean_jct_s += times.back() / static_cast<double>(jobs.size());
     result.preemptions += track.preemptions;
@@ -120,30 +141,10 @@ std::vector<std::string> JobsPolicies() {
   return names;
 }
 
-std::int64_t NodesFor(const std::vector<TraceJob>& jobs, std::int64_t gpus_per_node) {
-  std::map<std::int64_t, std::int64_t> steps;  // by time: how the demand changes then
-  std::int64_t largest = 1, last_submit_ms = 0, last_end_ms = 0;
-  for (const auto& job : jobs) {
-    steps[job.submit_ms] += job.gpus;
-    steps[job.submit_ms + job.duration_ms] -= job.gpus;
-    largest = std::max(largest, job.gpus);
-    last_submit_ms = std::max(last_submit_ms, job.submit_ms);
-    last_end_ms = std::max(last_end_ms, job.submit_ms + job.duration_ms);
-  }
-  const auto until_ms = last_submit_ms > 0 ? last_submit_ms : last_end_ms;
-  std::map<std::int64_t, std::int64_t> held_ms;  // by demand: for how long
-  std::int64_t demand = 0;
-  for (auto step = steps.begin(); step != steps.end() && step->first < until_ms; ++step) {
-    demand += step->second;
-    held_ms[demand] += std::min(until_ms, std::next(step)->first) - step->first;
-  }
-  auto left = static_cast<std::int64_t>(kCovered * static_cast<double>(until_ms));
-  std::int64_t wanted = largest;
-  for (const auto& [gpus, ms] : held_ms) {
-    wanted = std::max(wanted, gpus);
-    left -= ms;
-    if (left <= 0) break;
-  }
+std::int64_t NodesFor(const std::vector<TraceJob>& jobs, std::int64_t gpus_per_node,
+                      double covered) {
+  const Demand demand(jobs);
+  const auto wanted = std::max(demand.largest(), demand.At(covered));
   return std::min(kMostNodes, (wanted + gpus_per_node - 1) / gpus_per_node);
 }
 
@@ -167,6 +168,7 @@ Result<JobsResult> RunJobs(const JobsOptions& options, Clock& clock) {
   JobPlay play(jobs, gpus, &reporter);
   if (auto played = play.Run(**policy); !played) return tl::unexpected(played.error());
   Sum(jobs, play, result);
+  reporter.MoveTo(result);
   if (options.estimates) result.estimates = reporter.Score();
   result.wall_s = static_cast<double>(clock.MonotonicNs() - start_ns) * 1e-9;
   return result;

@@ -23,16 +23,30 @@ struct JobsOptions {
   std::int64_t nodes = 0;  // 0: as NodesFor says
   std::int64_t gpus_per_node = 8;
   bool estimates = false;                     // score forecasts of the start as well
+  bool over_time = false;                     // keep who held GPUs when
   std::function<void(double)> progress = {};  // told the share of jobs that have ended
 };
 
 struct JobsResult {
+  struct Stretch {
+    double start_s = 0;
+    double end_s = 0;
+    std::int64_t gpus = 0;
+  };
   struct Job {
     std::string name;
     double wait_s = 0;
     double jct_s = 0;  // from its submission to its end
+    std::string queue;
+    double submit_s = 0;
+    std::vector<Stretch> stretches = {};  // where they are kept, in the order of time
   };
-  std::vector<Job> jobs;  // by submission
+  struct Use {  // until the next one
+    double at_s = 0;
+    std::int64_t gpus = 0;
+  };
+  std::vector<Job> jobs;         // by submission
+  std::vector<Use> gpus_in_use;  // where they are kept: changes only
   std::int64_t nodes = 0;
   std::int64_t gpus_per_node = 0;
   double mean_wait_s = 0;
@@ -49,9 +63,10 @@ struct JobsResult {
 // The names that `policy` may have.
 std::vector<std::string> JobsPolicies();
 
-// Enough nodes for what the jobs would hold, if each started at once, during 95 % of the time in
-// which jobs come; and for the largest of them.
-std::int64_t NodesFor(const std::vector<TraceJob>& jobs, std::int64_t gpus_per_node);
+// Enough nodes for the demand (sim/jobs/demand.h) of this share of the time, and for the largest
+// job.
+std::int64_t NodesFor(const std::vector<TraceJob>& jobs, std::int64_t gpus_per_node,
+                      double covered = 0.95);
 
 Result<JobsResult> RunJobs(const JobsOptions& options, Clock& clock);
 

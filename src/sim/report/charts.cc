@@ -173,7 +173,7 @@ Drawing DrawPanels(const std::vector<Panel>& panels, double width) {
 }
 
 Drawing DrawBars(const std::vector<Sample>& samples, const std::string& title, double to,
-                 double width) {
+                 double width, const std::string& unit) {
   Drawing drawing(width);
   const RowFrame rows(drawing, samples, 72);
   const Frame& frame = rows.frame;
@@ -186,7 +186,7 @@ Drawing DrawBars(const std::vector<Sample>& samples, const std::string& title, d
     const double y = rows.Middle(i), end = frame.X(x, Mean(values));
     drawing.Box(frame.left, y - 9, end - frame.left, 18, "paper");  // the grid ends here
     drawing.Box(frame.left, y - 9, end - frame.left, 18, "fill bar " + ColorClass(0));
-    drawing.Text(frame.right() + 14, y + 4.5, fmt::format("{:.2f} %", Mean(values)));
+    drawing.Text(frame.right() + 14, y + 4.5, fmt::format("{:.2f}{}", Mean(values), unit));
     if (values.size() < 2) continue;
     const double least = frame.X(x, Least(values)), most = frame.X(x, Most(values));
     Pen range;
@@ -194,6 +194,40 @@ Drawing DrawBars(const std::vector<Sample>& samples, const std::string& title, d
     drawing.Path(range, "range");
   }
   DrawBottomAxis(drawing, frame, x);
+  return drawing;
+}
+
+Drawing DrawCurves(const std::vector<Curve>& curves, const std::string& x_title,
+                   const std::string& y_title, double width) {
+  Drawing drawing(width);
+  std::vector<Key> keys;
+  double most_x = 0, most_y = 0;
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    keys.push_back({curves[i].name, "line " + ColorClass(i)});
+    for (const auto& [x, y] : curves[i].points) {
+      most_x = std::max(most_x, x);
+      most_y = std::max(most_y, y);
+    }
+  }
+  const double below_legend = DrawLegend(drawing, LegendLeft(drawing, 44), 0, keys);
+  drawing.Text(0, below_legend + 16, y_title, "muted");
+  const Frame frame{44, below_legend + kTitleRoom + 10, width - 44 - 26,
+                    std::clamp(width * 0.4, 200.0, 320.0)};
+  const Axis x = NumberAxis(x_title, 0, most_x, TicksFor(frame.width, 56));
+  const Axis y = NumberAxis("", 0, most_y, 6);
+  DrawGridAcross(drawing, frame, x);
+  DrawLeftAxis(drawing, frame, y);
+  DrawBottomAxis(drawing, frame, x);
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    Pen pen;
+    for (const auto& [at, value] : curves[i].points) {
+      const double left = frame.X(x, at), top = frame.Y(y, value);
+      pen.empty() ? pen.MoveTo(left, top) : pen.To(left, top);
+      drawing.Dot(left, top, 3.5, "fill " + ColorClass(i));
+    }
+    drawing.Path(pen, "line " + ColorClass(i));
+  }
+  drawing.set_height(frame.bottom() + kAxisRoom);
   return drawing;
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/report/svg.h"
@@ -37,10 +38,18 @@ struct Panel {
 };
 Drawing DrawPanels(const std::vector<Panel>& panels, double width);
 
-// Of percentages: a bar from 0 to the mean, with the range across its end and the mean beside it.
+// A bar from 0 to the mean, with the range across its end and the mean with its unit beside it.
 // `to`: where the axis ends at least.
 Drawing DrawBars(const std::vector<Sample>& samples, const std::string& title, double to,
-                 double width);
+                 double width, const std::string& unit = " %");
+
+// Values at points of an axis, a line a curve with a dot at each point. Both axes begin at 0.
+struct Curve {
+  std::string name;
+  std::vector<std::pair<double, double>> points;  // by the first
+};
+Drawing DrawCurves(const std::vector<Curve>& curves, const std::string& x_title,
+                   const std::string& y_title, double width);
 
 // A dot a value, on an axis that shows their range alone, with a line at the mean.
 Drawing DrawDots(const std::vector<Sample>& samples, const std::string& title, double width);

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/jobs/pooling.h"
+#include "sim/jobs/run_jobs.h"
 #include "sim/openb/experiment.h"
 #include "sim/pollux/arena.h"
 #include "sim/report/page.h"
@@ -29,6 +31,12 @@ struct ArenaRuns {
 };
 std::vector<File> ArenaReport(const Origin& origin, const std::vector<ArenaRuns>& policies);
 
+struct JobsRun {  // no policy of this set has randomness
+  std::string policy;
+  JobsResult run;  // with what happened over time
+};
+std::vector<File> JobsReport(const Origin& origin, const std::vector<JobsRun>& policies);
+
 struct OpenbRuns {
   std::string policy;
   std::vector<OpenbResult> runs;  // at least one
@@ -38,6 +46,8 @@ std::vector<File> OpenbReport(const Origin& origin, const std::vector<OpenbRuns>
 // Of what DiffToNode says, or the API.
 std::vector<File> DiffReport(const Origin& origin, const nlohmann::json& diff);
 std::string SpanText(double seconds);  // "12 s", "3.4 min", "7.5 h"
+// Of one trace on clusters of at least one size.
+std::vector<File> PoolingReport(const Origin& origin, const PoolingResult& result);
 
 // "0", or "42 to 51".
 std::string SeedText(std::int64_t first, std::size_t count);

@@ -89,6 +89,33 @@ TEST(ArenaReport, NamesOfJobsAreTextAndNothingElse) {
   }
 }
 
+TEST(JobsReport, HasTheWaitsAndWhoHeldGpusWhen) {
+  ManualClock clock;
+  std::vector<JobsRun> runs;
+  for (const char* policy : {"fifo", "srtf"}) {
+    auto run = RunJobs(
+        {.workload = Lab() + "/jobs.csv", .policy = policy, .nodes = 2, .over_time = true}, clock);
+    ASSERT_TRUE(run);
+    double held = 0;
+    for (const auto& job : run->jobs) {
+      for (const auto& one : job.stretches)
+        held += (one.end_s - one.start_s) * static_cast<double>(one.gpus);
+      EXPECT_NEAR(job.stretches.front().start_s - job.submit_s, job.wait_s, 1e-6);
+      EXPECT_NEAR(job.stretches.back().end_s - job.submit_s, job.jct_s, 1e-6);
+    }
+    EXPECT_NEAR(100 * held / (16 * run->makespan_s), run->utilisation_pct, 1e-6);
+    EXPECT_EQ(run->gpus_in_use.back().gpus, 0);
+    runs.push_back({policy, *std::move(run)});
+  }
+  const auto files = JobsReport({"1.2.3", {{"workload", "jobs.csv"}}, 0}, runs);
+  EXPECT_THAT(Names(files), ElementsAre("index.html", "jct.svg", "utilisation.svg",
+                                        "gantt-fifo.svg", "gantt-srtf.svg"));
+  for (const char* said : {"mean wait", "preemptions", "2 nodes of 8 GPUs", "Mean JCT by queue",
+                           "team-3", "1.2.3", "<strong>"}) {
+    EXPECT_THAT(files[0].text, HasSubstr(said));
+  }
+}
+
 TEST(OpenbReport, ShowsTheSpreadWhereThereAreSeveralSeeds) {
   const auto one = OpenbReport({"1", {}, 5}, {Openb("fgd", 1)});
   EXPECT_THAT(Names(one), ElementsAre("index.html", "allocation.svg", "fragmentation.svg"));

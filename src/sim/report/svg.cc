@@ -83,6 +83,11 @@ Pen& Pen::MoveTo(double x, double y) {
   return *this;
 }
 
+Pen& Pen::To(double x, double y) {
+  data_ += "L" + Short(x) + " " + Short(y);
+  return *this;
+}
+
 Pen& Pen::ToX(double x) {
   data_ += "H" + Short(x);
   return *this;

@@ -22,6 +22,7 @@ double TextWidth(std::string_view text);
 class Pen {
  public:
   Pen& MoveTo(double x, double y);
+  Pen& To(double x, double y);
   Pen& ToX(double x);  // sideways
   Pen& ToY(double y);  // up or down
   Pen& Box(double x, double y, double width, double height);
