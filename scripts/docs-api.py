@@ -159,7 +159,7 @@ def table(document, schema):
 
 
 def example(method, path, operation, parameters):
-    names = {"job": "17", "node": "local-0", "queue": "vision/detection", "user": "ana", "token": "k3v9", "policy": "current", "simulation": "1"}
+    names = {"job": "17", "node": "local-0", "queue": "vision/detection", "user": "ana", "token": "k3v9", "policy": "current", "simulation": "1", "reservation": "demo"}
     path = re.sub(r"\{(\w+)\}", lambda found: names[found.group(1)], path)
     given = {"min": "2", "max": "8", "value": "75", "port": "8888", "command": "%5B%22nvidia-smi%22%5D"}
     query = "&".join(f"{one['name']}={given[one['name']]}" for one in parameters if one.get("required") and one["in"] == "query")
@@ -171,8 +171,10 @@ def example(method, path, operation, parameters):
     if body and "application/yaml" in body["content"]:
         words.append("--data-binary @" + next((file for word, file in (("Job", "job.yaml"), ("Policy", "policy.yaml")) if word in operation["operationId"]), "queues.yaml"))
     elif body:
+        wish = {"queue": "vision", "gpus": 8, "from": "2026-11-20T09:00Z", "to": "2026-11-20T13:00Z"}
         values = {"editJob": {"priority": "high"}, "putUser": {"role": "viewer"}, "createToken": {"name": "laptop", "expires": "30d"},
-                  "createSimulation": {"kind": "policy-diff", "since": "7d", "policy": {"preempt": "off"}}}
+                  "createSimulation": {"kind": "policy-diff", "since": "7d", "policy": {"preempt": "off"}},
+                  "createReservation": {"name": "demo", **wish}, "putReservation": wish}
         words.append("-d '" + json.dumps(values[operation["operationId"]]) + "'")
     if operation["responses"].get("101"):
         words[1:1] = ["--http1.1 -H 'Connection: Upgrade' -H 'Upgrade: websocket' -H 'Sec-WebSocket-Version: 13' "

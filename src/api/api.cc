@@ -17,6 +17,7 @@
 #include "api/meter.h"
 #include "api/metrics.h"
 #include "api/people.h"
+#include "api/reservations.h"
 #include "api/router.h"
 #include "api/simulations.h"
 #include "api/submit.h"
@@ -85,6 +86,11 @@ const std::map<std::string, Handler>& Handlers() {
       {"getPolicy", GetPolicy},
       {"applyPolicy", ApplyPolicy},
       {"undoPolicy", UndoPolicy},
+      {"listReservations", ListReservations},
+      {"getReservation", GetReservation},
+      {"createReservation", CreateReservation},
+      {"putReservation", PutReservation},
+      {"deleteReservation", DeleteReservation},
       {"listDecisions", ListDecisions},
       {"listAudit", ListAudit},
       {"listUsers", ListUsers},

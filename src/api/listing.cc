@@ -144,14 +144,6 @@ std::string AllKeys() {
   return list + "labels.KEY; `status.` may be left out, and `gpus` is status.gpus_asked";
 }
 
-// A day, or a moment of it as far as it is written: 2026-01-31T12:30.
-std::optional<std::int64_t> TimeOf(std::string_view text) {
-  constexpr std::string_view kWhole = "0000-01-01T00:00:00.000Z";
-  if (text.size() < kWhole.size() && text.ends_with('Z')) text.remove_suffix(1);
-  if (text.size() < 10 || text.size() > kWhole.size()) return std::nullopt;
-  return ParseTimeMs(std::string(text) + std::string(kWhole.substr(text.size())));
-}
-
 bool Holds(const Condition& condition, const JobRecord& job) {
   if (KindOf(condition.of) != Kind::kText) {
     const auto number = NumberOf(condition.of, job);
@@ -186,7 +178,7 @@ Result<Condition> ParseCondition(Comparison words) {
       return condition;
     }
     case Kind::kTime: {
-      const auto time = TimeOf(condition.value);
+      const auto time = ParseMomentMs(condition.value);
       if (!time || contains) {
         return WrongFilter(condition, "compares " + key + " with what is no time",
                            key + ">=2026-01-31 or " + key + ">=2026-01-31T12:30");

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "api/record_list.h"
+#include "api/reservations.h"
 #include "control/views.h"
 #include "model/fields.h"
 
@@ -49,6 +50,12 @@ bool MaySee(const state::State& state, const Access& access, const state::Record
     return std::all_of(applied->queues.begin(), applied->queues.end(), [&](const auto& queue) {
       return access.On(queue.name) >= control::Role::kViewer;
     });
+  }
+  if (const auto* set = std::get_if<model::ReservationSet>(&body)) {
+    return SeesReservation(access, set->reservation.queue);
+  }
+  if (const auto* removed = std::get_if<model::ReservationRemoved>(&body)) {
+    return SeesReservation(access, removed->queue);
   }
   if (record.job == 0) return !std::holds_alternative<model::UseNoted>(body);
   if (!record.user.empty()) return access.Sees(record.user, record.queue);

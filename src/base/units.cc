@@ -184,4 +184,11 @@ std::optional<std::int64_t> ParseTimeMs(std::string_view text) {
   return (((days * 24 + numbers[3]) * 60 + numbers[4]) * 60 + numbers[5]) * 1000 + numbers[6];
 }
 
+std::optional<std::int64_t> ParseMomentMs(std::string_view text) {
+  constexpr std::string_view kWhole = "0000-01-01T00:00:00.000Z";
+  if (text.size() < kWhole.size() && text.ends_with('Z')) text.remove_suffix(1);
+  if (text.size() < 10 || text.size() > kWhole.size()) return std::nullopt;
+  return ParseTimeMs(std::string(text) + std::string(kWhole.substr(text.size())));
+}
+
 }  // namespace muster

@@ -30,5 +30,7 @@ std::string FormatDurationMs(std::int64_t ms);  // 5400000 -> "1h30m"
 // RFC 3339 in UTC with milliseconds: "2026-11-15T16:25:46.123Z". Parsing takes no other form.
 std::string FormatTimeMs(std::int64_t wall_ms);
 std::optional<std::int64_t> ParseTimeMs(std::string_view text);
+// A day, or a moment of it as far as it is written: "2026-01-31T12:30", with or without the Z.
+std::optional<std::int64_t> ParseMomentMs(std::string_view text);
 
 }  // namespace muster

@@ -309,6 +309,7 @@ void Commands::AddClusterVerbs(CLI::App& app) {
                                     }));
   AddOption(apply, "FILE", w.file, "- is standard input").Required();
   AddQueueVerbs(w.verbs, queue);
+  AddReservationVerbs(w.verbs);
   CLI::App* snapshot = w.verbs.Group("snapshot", "Everything the engine saw, in one file");
   auto* save =
       w.verbs.Add(snapshot, "save", "Save it", "muster snapshot save today.snap",

@@ -139,7 +139,7 @@ Words AllOf(const List& list) {
 Words FixedValuesOf(const CLI::App* verb, const std::string& name) {
   if (name == "SHELL") return {"bash", "zsh", "fish"};
   if (name == "--by") return {"user", "queue", "job"};
-  if (name == "--for") return {"running", "done"};
+  if (name == "--for" && verb->get_name() == "wait") return {"running", "done"};
   if (name == "--kind") return {"build", "train"};
   if (name == "--template") return {"jupyter"};
   if (name == "--priority" || name == "--to") return AllOf(model::kPriorityNames);
@@ -210,10 +210,13 @@ Words ValuesOf(Verbs& verbs, const CLI::App* verb, const std::string& name,
     ids.emplace_back("current");
     return ids;
   }
+  if (name == "RESERVATION") return LiveNames(verbs, "reservations");
+  if (name == "--nodes" && verb->get_name() == "create")
+    return BehindComma(LiveNames(verbs, "nodes"), last);
   if (name == "--user") return Users(verbs);
   if (name == "NAME" && verb->get_name() != "create") return LiveNames(verbs, "users");
   if (name == "--operation") return AuditedOperations(Live(verbs, "openapi.json"));
-  if (name == "--gpu-types") {
+  if (name == "--gpu-types" || name == "--type") {
     return BehindComma(LiveValues(LiveList(verbs, "gpus"), "type"), last);
   }
   if (name == "--topology") return BehindComma(Levels(verbs), last);

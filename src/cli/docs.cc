@@ -28,8 +28,8 @@ before, and YAML documents have `---` between.
 
 Keys are added, never renamed; those of each verb are listed with it, and an object of the API is
 described by its schema in [api.md](api.md). A list is an object with its noun as key: `{"jobs": [...]}`,
-`{"nodes": [...]}`, likewise `events`, `gpus`, `pools`, `queues`, `policies`, `decisions`, `usage`,
-`audit`, `users`, `tokens`, `checks`. A verb that changes something answers with `id`, `name` and, where there
+`{"nodes": [...]}`, likewise `events`, `gpus`, `pools`, `queues`, `policies`, `reservations`, `decisions`,
+`usage`, `audit`, `users`, `tokens`, `checks`. A verb that changes something answers with `id`, `name` and, where there
 is one, `phase`; in a list when it takes several names. On a dry run each such object has
 `"dry_run": true`. Times are RFC 3339 in UTC, durations in milliseconds (`ran_ms`), memory in bytes.
 
@@ -61,7 +61,7 @@ Where the daemon stops while a command waits for something or follows it, the co
 | 0 | done |
 | 1 | it ran and found failures, or the answer was no; or a fault of Muster |
 | 2 | the command line is wrong, or lacks `--yes` where nobody can answer |
-| 3 | not found: a job, a worker of it, a queue, policy, node, user, token, context or file |
+| 3 | not found: a job, a worker of it, a queue, policy, node, reservation, user, token, context or file |
 | 4 | not permitted |
 | 5 | rejected: invalid, over a limit, or in conflict with the present state |
 | 6 | the daemon cannot be reached |

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.h"
+#include "cli/session.h"
 #include "cli/text.h"
 
 namespace muster::cli {
@@ -220,6 +221,21 @@ std::string JobStopping(const Json& facts) {
   return "is told to stop" + (why.empty() || why == "none" ? "" : ": " + WhyText(why)) + By(facts);
 }
 
+std::string ReservationSet(const Json& facts) {
+  const auto one = Part(facts, "reservation");
+  const auto queue = Text(one, "queue");
+  std::int64_t gpus = 0;
+  for (const auto& part : Part(one, "parts")) gpus += Number(part, "gpus");
+  return fmt::format("reservation {} was set{}: {} GPUs for {} from {} to {}", Text(one, "name"),
+                     By(facts), gpus, queue.empty() ? "nobody" : queue,
+                     Clock(Number(one, "from_ms")), Clock(Number(one, "to_ms")));
+}
+
+std::string ReservationRemoved(const Json& facts) {
+  const auto name = "reservation " + Text(facts, "name");
+  return Text(facts, "why") == "over" ? name + " is over" : name + " was taken back" + By(facts);
+}
+
 // A kind that is not known here: its plain facts.
 std::string Others(const Json& facts) {
   std::string out;
@@ -298,7 +314,9 @@ constexpr std::array kKinds = {
     Kind{"token-made", TokenMade},
     Kind{"token-revoked",
          [](const Json& f) { return "token " + Text(f, "id") + " was revoked" + By(f); }},
-    Kind{"job-idle", JobIdle}};
+    Kind{"job-idle", JobIdle},
+    Kind{"reservation-set", ReservationSet},
+    Kind{"reservation-removed", ReservationRemoved}};
 
 }  // namespace
 

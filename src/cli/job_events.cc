@@ -65,7 +65,7 @@ int Print(Session& session, const Page& page, bool follow) {
     for (const auto& event : got.at("events")) {
       const auto& facts = event.at("facts");
       std::string line = session.wide() ? Pad(Plain(event.at("revision")), 8) + " " : "";
-      line += Clock(TimeMs(event, "at")) + "  " + Pad(event.value("kind", ""), 17) + " ";
+      line += Clock(TimeMs(event, "at")) + "  " + Pad(event.value("kind", ""), 19) + " ";
       if (facts.contains("job")) line += Pad("job " + Plain(facts.at("job")), 9);
       line += SentenceOf(event);
       std::cout << (columns > 0 ? Cut(line, columns) : line) << '\n';

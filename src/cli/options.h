@@ -25,8 +25,8 @@ class Option {
   Option Required();
   Option OneOf(const std::vector<std::string>& words);
   Option Between(std::int64_t least, std::int64_t most);
-  // The name of a job, queue, node, user or token: never empty, and never something that would lead
-  // to another address of the API.
+  // The name of a job, queue, node, reservation, user or token: never empty, and never something
+  // that would lead to another address of the API.
   Option NameOf(const char* what);
   // Takes one value each time that it is given, and not all words that follow.
   Option OneEach();

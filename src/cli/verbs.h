@@ -83,7 +83,8 @@ void AddTopVerb(Verbs& verbs);
 void AddEnterVerbs(Verbs& verbs);  // attach, exec, shell, port-forward
 void AddLookVerbs(Verbs& verbs);   // plan, pools, whoami, usage, decisions, version
 void AddQueueVerbs(Verbs& verbs, CLI::App* queue);  // show, edit, delete
-void AddPeopleVerbs(Verbs& verbs);                  // token, user
+void AddReservationVerbs(Verbs& verbs);
+void AddPeopleVerbs(Verbs& verbs);  // token, user
 void AddAuditVerb(Verbs& verbs);
 void AddContextVerbs(Verbs& verbs);  // login, logout, config
 void AddHelpVerbs(Verbs& verbs);     // help, init, clone, doctor, completion

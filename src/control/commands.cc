@@ -417,6 +417,12 @@ Result<void> Controller::DeleteQueue(const std::string& name, const By& by) {
                   "wait for them, or cancel them");
     }
   }
+  for (const auto& [other, record] : state_.reservations()) {
+    if (record.reservation.queue == name) {
+      return Fail(ErrorCode::kConflict, "queue " + name + " has a reservation: " + other,
+                  "`muster reservation delete " + other + "` first");
+    }
+  }
   tree.erase(known);
   if (tree.empty()) {
     return Fail(ErrorCode::kConflict, "queue " + name + " is the last one",
@@ -502,6 +508,23 @@ Result<model::PolicyApplied> Controller::UndoPolicy(const By& by) {
   next.undoes = now.id;
   if (!by.dry_run) Emit(next);
   return next;
+}
+
+Result<model::Reservation> Controller::SetReservation(const ReservationWish& wish, const By& by) {
+  auto booked = Book(state_, wish, NowMs());
+  if (booked && !by.dry_run) Emit(model::ReservationSet{*booked, by.who});
+  return booked;
+}
+
+Result<void> Controller::RemoveReservation(const std::string& name, const By& by) {
+  const auto found = state_.reservations().find(name);
+  if (found == state_.reservations().end()) {
+    return Fail(ErrorCode::kNotFound, "there is no reservation \"" + name + "\"",
+                "`muster reservation list` shows them");
+  }
+  const auto queue = found->second.reservation.queue;
+  if (!by.dry_run) Emit(model::ReservationRemoved{name, queue, by.who, ""});
+  return {};
 }
 
 Result<void> Controller::SetUser(model::UserSet user) {

@@ -64,6 +64,7 @@ void Controller::Emit(model::EventBody body) {
   if (std::holds_alternative<model::QueuesApplied>(event.body)) {
     members_ = MembersOf(state_.queues());
   }
+  if (std::holds_alternative<model::ReservationSet>(event.body)) reservations_due_ms_ = 0;
   if (built_) engine_.Apply(event, state_);
   if (const auto* placed = std::get_if<model::WorkerPlaced>(&event.body)) {
     outlook_.Started(placed->job, event.at_ms);
@@ -95,6 +96,7 @@ Result<void> Controller::Recover() {
   built_ = false;
   due_.clear();
   due_of_.clear();
+  reservations_due_ms_ = 0;
   ordered_.clear();
   unordered_.clear();
   refused_.clear();
@@ -422,6 +424,7 @@ std::int64_t Controller::DueInMs() {
   const auto now = NowMs();
   std::int64_t next = now + 1'000;
   if (!due_.empty()) next = std::min(next, due_.begin()->first);
+  next = std::min(next, reservations_due_ms_);
   if (dirty_) next = now;
   if (state_.live_jobs() > 0) next = std::min(next, next_cycle_ms_);
   return std::max<std::int64_t>(0, next - now);

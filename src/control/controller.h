@@ -25,6 +25,7 @@
 #include "base/result.h"
 #include "control/access.h"
 #include "control/outlook.h"
+#include "control/reservations.h"
 #include "engine/policy_file.h"
 #include "model/event.h"
 #include "model/spec_codec.h"
@@ -137,6 +138,9 @@ class Controller {
   // Each returns what was written, or would be; nothing is where that is in force already.
   Result<model::PolicyApplied> ApplyPolicy(PolicyFile file, const By& by);
   Result<model::PolicyApplied> UndoPolicy(const By& by);  // the one before the one in force
+  // What it keeps; one of the same name is replaced.
+  Result<model::Reservation> SetReservation(const ReservationWish& wish, const By& by);
+  Result<void> RemoveReservation(const std::string& name, const By& by);
 
   // What a request with this key did, so that it is not done again; an error when the key was used
   // for something else; null: it is new.
@@ -216,6 +220,7 @@ class Controller {
   Result<void> RunCycle();
   void Carry(const model::Plan& plan);
   void CheckDue();
+  void CheckReservations();
   void CheckJob(JobNumber job);
   void CheckIdle(const state::JobRecord& job);
   std::int64_t IdleLimitMs(const state::JobRecord& job) const;
@@ -253,6 +258,7 @@ class Controller {
   std::set<pools::LaunchKey> starting_;  // among the effects
   std::set<std::pair<std::int64_t, JobNumber>> due_;
   std::unordered_map<JobNumber, std::int64_t> due_of_;
+  std::int64_t reservations_due_ms_ = 0;  // when the next one begins or ends
   bool journal_read_ = false;
   bool built_ = false;  // the engine's cluster is there
   bool runtimes_recalled_ = false;

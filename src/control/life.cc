@@ -289,6 +289,24 @@ void Controller::CheckDue() {
     due_of_.erase(id);
     CheckJob(id);
   }
+  if (reservations_due_ms_ <= NowMs()) CheckReservations();
+}
+
+// One that is over goes; when one begins the scheduler has something to do.
+void Controller::CheckReservations() {
+  const auto now = NowMs();
+  std::vector<const model::Reservation*> over;
+  reservations_due_ms_ = INT64_MAX;
+  for (const auto& [name, record] : state_.reservations()) {
+    const auto& one = record.reservation;
+    if (one.to_ms <= now) over.push_back(&one);
+    const auto next = one.from_ms > now ? one.from_ms : one.to_ms;
+    if (next > now) reservations_due_ms_ = std::min(reservations_due_ms_, next);
+  }
+  for (const auto* one : over) {
+    Emit(model::ReservationRemoved{one->name, one->queue, "musterd", "over"});
+  }
+  dirty_ = true;
 }
 
 // Everything about the job that time alone may change; arms the next look.

@@ -62,6 +62,20 @@ DocNode PolicyChanges(Controller& control, const engine::SettingValues& next);
 // The one in force as its file; and the revision in which it came, 0 for the default.
 std::string PolicyText(Controller& control);
 std::uint64_t PolicyRevision(Controller& control);
+// Reservations, one by one: who holds what is looked up once.
+class ReservationViews {
+ public:
+  explicit ReservationViews(Controller& control);
+  // One that is only tried has no revision, and no age is shown of it.
+  DocNode View(const state::ReservationRecord& record) const;
+
+ private:
+  Controller& control_;
+  // The GPUs that each queue holds, by node.
+  std::map<std::string, std::map<std::string, std::uint64_t>> held_;
+};
+// As it was set: for the trail, and to set it again.
+DocNode ReservationSpec(const model::Reservation& reservation);
 DocNode RecordView(const state::Record& record, const model::EventBody& body);
 // A decision of the scheduler, where the event is one.
 std::optional<DocNode> DecisionView(const state::Record& record, const model::EventBody& body);

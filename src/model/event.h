@@ -20,6 +20,7 @@
 #include "model/node.h"
 #include "model/plan.h"
 #include "model/queue.h"
+#include "model/reservation.h"
 
 namespace muster::model {
 
@@ -237,6 +238,16 @@ struct RequestAnswered {
   std::int32_t status = 200;
   std::string answer;  // JSON; empty: it cannot be given again
 };
+struct ReservationSet {  // made, or changed
+  Reservation reservation;
+  std::string by;
+};
+struct ReservationRemoved {
+  std::string name;
+  std::string queue;  // whose it was
+  std::string by;
+  std::string why;  // "over": its time has come to its end; empty: it was taken back
+};
 
 // How the scheduler decides from now on; see engine/policy_settings.h for the settings.
 struct PolicyApplied {
@@ -254,7 +265,7 @@ using EventBody =
                  JobHeld, JobChanged, JobStopping, JobResumed, JobRequeued, JobEnded, CycleRan,
                  WorkerPlaced, WorkerLeaving, WorkerStarted, WorkerEnded, CheckpointTaken, UseNoted,
                  NumbersSkipped, UserSet, UserRemoved, TokenMade, TokenRevoked, JobIdle,
-                 RequestAnswered, SpeedReported, PolicyApplied>;
+                 RequestAnswered, SpeedReported, PolicyApplied, ReservationSet, ReservationRemoved>;
 
 struct Event {
   std::int64_t at_ms = 0;

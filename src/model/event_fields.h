@@ -144,5 +144,22 @@ void Fields(V& v, PolicyApplied& e) {
   v("id", e.id)("name", e.name)("about", e.about)("settings", e.settings)("by", e.by)(
       "undoes", e.undoes)("before", e.before);
 }
+template <typename V>
+void Fields(V& v, ReservedPart& p) {
+  v("node", p.node)("gpus", p.gpus);
+}
+template <typename V>
+void Fields(V& v, Reservation& r) {
+  v("name", r.name)("queue", r.queue)("from_ms", r.from_ms)("to_ms", r.to_ms)("parts", r.parts)(
+      "about", r.about);
+}
+template <typename V>
+void Fields(V& v, ReservationSet& e) {
+  v("reservation", e.reservation)("by", e.by);
+}
+template <typename V>
+void Fields(V& v, ReservationRemoved& e) {
+  v("name", e.name)("queue", e.queue)("by", e.by)("why", e.why);
+}
 
 }  // namespace muster::model

@@ -47,6 +47,8 @@ TEST(Event, EveryKindSurvivesItsBytes) {
   round_trip(TokenMade{"k3f", "laptop", "ana", "9f86d0", 1'900'000'000'000, "viewer", "ana"});
   round_trip(TokenRevoked{"k3f", "ana"});
   round_trip(RequestAnswered{"ana", "key", "9f86", "job 7", 201, "{}"});
+  round_trip(ReservationSet{{"demo", "vision", 5, 9, {{"n0", 8}, {"n1", 4}}, "for ana"}, "root"});
+  round_trip(ReservationRemoved{"demo", "vision", "musterd", "over"});
 }
 
 TEST(Event, AJobComesBackEqual) {

@@ -108,6 +108,7 @@ Result<void> EngineView::Build(const State& state, std::int64_t now_ms) {
   for (const auto& [name, record] : state.nodes()) {
     if (auto added = AddNode(record); !added) return added;
   }
+  SetReservations(state);
   SetPastUse(state.past_use());
   // Whoever holds something first: an array's turn is counted by them.
   for (const bool holds : {true, false}) {
@@ -262,6 +263,13 @@ void EngineView::SetNode(const state::NodeRecord& node) {
   cluster_->SetNodeCordoned(id, node.node.cordoned, node.node.draining);
 }
 
+void EngineView::SetReservations(const State& state) {
+  std::vector<model::Reservation> all;
+  all.reserve(state.reservations().size());
+  for (const auto& [name, record] : state.reservations()) all.push_back(record.reservation);
+  cluster_->SetReservations(std::move(all));
+}
+
 void EngineView::SetPastUse(const std::map<std::string, std::int64_t>& gpu_ms) {
   for (const auto& [name, use] : gpu_ms) {
     const auto queue = cluster_->queues().Find(name);
@@ -307,6 +315,8 @@ struct EngineView::Applier {
   void operator()(const model::NodeMarked& e) const { view.SetNode(state.nodes().at(e.node)); }
   void operator()(const model::QueuesApplied&) const { view.outdated_ = true; }
   void operator()(const model::PolicyApplied&) const { view.outdated_ = true; }
+  void operator()(const model::ReservationSet&) const { view.SetReservations(state); }
+  void operator()(const model::ReservationRemoved&) const { view.SetReservations(state); }
   void operator()(const model::JobSubmitted& e) const {
     if (!e.spec->array) return Sync(e.job);
     const auto last = e.job + static_cast<JobNumber>(state.FindArray(e.job)->tasks);

@@ -92,6 +92,7 @@ class EngineView {
   void SetGone(JobNumber job, std::uint32_t worker, bool succeeded);
   void SetNode(const state::NodeRecord& node);
   Result<void> AddNode(const state::NodeRecord& node);
+  void SetReservations(const state::State& state);
   void SetPastUse(const std::map<std::string, std::int64_t>& gpu_ms);
   Result<engine::JobId> Add(const state::JobRecord& job);
   void Place(engine::JobId id, std::uint32_t worker, const state::WorkerRecord& record);

@@ -192,6 +192,32 @@ TEST_F(EngineViewTest, APolicyOfTheStateReplacesTheOneItWasMadeWith) {
   EXPECT_TRUE(view.PolicyOf(state_).shrink);
 }
 
+TEST_F(EngineViewTest, TheEngineKnowsTheReservationsThatStandByName) {
+  AddNode("n0");
+  const model::Reservation late{"late", "open", 5'000, 9'000, {{"n0", 4}}, ""};
+  const model::Reservation early{"early", "", 10, 1'000, {{"n0", 2}}, ""};
+  Happen(model::ReservationSet{late, "admin"});
+  Build();
+  EXPECT_THAT(view_.cluster().reservations(), testing::ElementsAre(late));
+  const auto apply = [&](model::EventBody body) {
+    const model::Event event{1, std::move(body)};
+    state_.Fold(event);
+    view_.Apply(event, state_);
+  };
+  apply(model::ReservationSet{early, "admin"});
+  EXPECT_THAT(view_.cluster().reservations(), testing::ElementsAre(early, late));
+  EngineView again{{}};
+  ASSERT_TRUE(again.Build(state_, 1));
+  EXPECT_EQ(again.cluster().reservations(), view_.cluster().reservations());
+  // Nobody else has room until it is over.
+  const auto spec = std::make_shared<const model::Job>(Wanted("limited/leaf", 1, 1, 1));
+  apply(model::JobSubmitted{1, spec, "ada", 0, 0, {}, ""});
+  EXPECT_TRUE(view_.Cycle(state_, 6'000)->empty());
+  apply(model::ReservationRemoved{"late", "open", "musterd", "over"});
+  EXPECT_THAT(view_.cluster().reservations(), testing::ElementsAre(early));
+  EXPECT_EQ(view_.Cycle(state_, 6'000)->actions.size(), 1U);
+}
+
 TEST_F(EngineViewTest, APoolIsMarkedWhereNoNodeIsReal) {
   Build();
   EXPECT_FALSE(view_.AllMarked("virtual")) << "there are no nodes";

@@ -1,4 +1,5 @@
-// Records: what is known of each job, worker, node, user and token, as folded from the journal.
+// Records: what is known of each job, worker, node, user, token and reservation, as folded from the
+// journal.
 //
 // A record holds facts only; the phase that people see is worked out from them (PhaseOf), so the
 // two cannot disagree. The cause of a preemption is a list of its own that no exit overwrites.
@@ -188,6 +189,12 @@ struct PolicyRecord {
   std::uint64_t revision = 0;  // of its making
 };
 inline constexpr std::size_t kPoliciesKept = 16;
+struct ReservationRecord {
+  model::Reservation reservation;
+  std::string by;  // who set it last
+  std::int64_t created_ms = 0;
+  std::uint64_t revision = 0;  // of its last change
+};
 
 Phase PhaseOf(const JobRecord& job);
 

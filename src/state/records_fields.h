@@ -73,6 +73,10 @@ void Fields(V& v, PolicyRecord& p) {
   v("said", p.said)("applied_ms", p.applied_ms)("revision", p.revision);
 }
 template <typename V>
+void Fields(V& v, ReservationRecord& r) {
+  v("reservation", r.reservation)("by", r.by)("created_ms", r.created_ms)("revision", r.revision);
+}
+template <typename V>
 void Fields(V& v, RequestRecord& r) {
   v("said", r.said)("job", r.job);
 }

@@ -298,6 +298,12 @@ struct State::Folder {
     if (s.policies_.size() == kPoliciesKept) s.policies_.erase(s.policies_.begin());
     s.policies_.push_back({e, at_ms, revision});
   }
+  void operator()(const model::ReservationSet& e) const {
+    auto& record = s.reservations_[e.reservation.name];
+    const auto created_ms = record.created_ms == 0 ? at_ms : record.created_ms;
+    record = {e.reservation, e.by, created_ms, revision};
+  }
+  void operator()(const model::ReservationRemoved& e) const { s.reservations_.erase(e.name); }
 };
 
 void State::Fold(const model::Event& event) {

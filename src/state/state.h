@@ -45,6 +45,7 @@ class State {
   const std::map<std::string, TokenRecord>& tokens() const { return tokens_; }  // by id
   // The latest kPoliciesKept, oldest first; the last is in force. Empty: the defaults are.
   const std::vector<PolicyRecord>& policies() const { return policies_; }
+  const std::map<std::string, ReservationRecord>& reservations() const { return reservations_; }
   const std::map<std::string, std::int64_t>& past_use() const { return past_use_; }
   std::int64_t past_use_ms() const { return past_use_ms_; }
   const JobRecord* Find(JobNumber job) const;
@@ -95,6 +96,7 @@ class State {
   std::map<std::string, UserRecord> users_;
   std::map<std::string, TokenRecord> tokens_;
   std::vector<PolicyRecord> policies_;
+  std::map<std::string, ReservationRecord> reservations_;  // by name
   // Not part of a snapshot: follows from the above.
   std::unordered_map<std::string, std::vector<JobNumber>> by_name_;
   std::unordered_map<JobNumber, std::vector<JobNumber>> followers_;

@@ -14,7 +14,8 @@ void Fields(V& v, State& s) {
   v("revision", s.revision_)("next_job", s.next_job_)("arrays", s.arrays_)("nodes", s.nodes_)(
       "queues", s.queues_)("past_use", s.past_use_)("past_use_ms", s.past_use_ms_)(
       "ended_jobs", s.ended_jobs_)("last_ms", s.last_ms_)("users", s.users_)("tokens", s.tokens_)(
-      "queue_records", s.queue_records_)("requests", s.requests_)("policies", s.policies_);
+      "queue_records", s.queue_records_)("requests", s.requests_)("policies", s.policies_)(
+      "reservations", s.reservations_);
 }
 
 // Jobs come one by one behind the rest; the tasks of an array take their spec from the array.

@@ -234,6 +234,27 @@ TEST_F(StateTest, ATokenGoesWhenItIsRevokedOrItsUserIsRemoved) {
   EXPECT_EQ(state_.tokens().begin()->second.user, "ben");
 }
 
+TEST_F(StateTest, AReservationIsAsItWasSetLastUntilItIsRemoved) {
+  const model::Reservation first{"demo", "q", 1'000, 9'000, {{"n0", 8}, {"n1", 4}}, "for ana"};
+  Fold(model::ReservationSet{first, "ana"});
+  const auto made_ms = state_.last_ms();
+  auto longer = first;
+  longer.to_ms = 20'000;
+  Fold(model::ReservationSet{longer, "ben"});
+  const auto changed = state_.revision();
+  Fold(model::ReservationSet{{"other", "", 5, 6, {{"n2", 1}}, ""}, "ana"});
+  auto copy = State::Decode(state_.Encode());
+  ASSERT_TRUE(copy.has_value()) << copy.error().message;
+  const auto& record = copy->reservations().at("demo");
+  EXPECT_EQ(record.reservation, longer);
+  EXPECT_EQ(record.by, "ben");
+  EXPECT_EQ(record.created_ms, made_ms);
+  EXPECT_EQ(record.revision, changed);
+  Fold(model::ReservationRemoved{"demo", "q", "musterd", "over"});
+  EXPECT_EQ(state_.reservations().size(), 1U);
+  EXPECT_TRUE(state_.reservations().contains("other"));
+}
+
 // Its first part ended before the two maps, which take a byte each while they are empty.
 TEST_F(StateTest, ASnapshotFromBeforeThereWereUsersIsStillRead) {
   const auto job = Submit(kTwo);
@@ -243,8 +264,8 @@ TEST_F(StateTest, ASnapshotFromBeforeThereWereUsersIsStillRead) {
   model::Packer old;
   old.Put(first);
   const auto rest = bytes.substr(old.out.size());
-  // No users, no tokens, no keys of requests, no policies.
-  const std::string since("\0\0\2\0\0", 5);
+  // No users, no tokens, no keys of requests, no policies, no reservations.
+  const std::string since("\0\0\2\0\0\0", 6);
   ASSERT_TRUE(first.ends_with(since));
   old.out.clear();
   old.Put(first.substr(0, first.size() - since.size()));
@@ -253,6 +274,7 @@ TEST_F(StateTest, ASnapshotFromBeforeThereWereUsersIsStillRead) {
   EXPECT_NE(read->Find(job), nullptr);
   EXPECT_TRUE(read->users().empty());
   EXPECT_TRUE(read->tokens().empty());
+  EXPECT_TRUE(read->reservations().empty());
   EXPECT_EQ(read->Encode(), bytes);
 }
 

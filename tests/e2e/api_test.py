@@ -22,7 +22,7 @@ import jsonschema
 
 import e2e_test
 from daemon import Refused
-from e2e_test import Case, job
+from e2e_test import Case, job, moment
 
 QUEUES = {"queues": [{"name": "open"},
                      {"name": "vision", "quota": {"gpus": 2}, "members": {"user:mail": "queue-admin", "user:games": "user",
@@ -237,6 +237,18 @@ class Documented(Case):
         self.check("undoPolicy", "policies/1:undo")
         self.check("undoPolicy", "policies/current:undo", status=409)
         self.check("listPolicies", "policies")
+        wish = {"name": "demo", "queue": "vision", "gpus": 2, "from": moment(360000), "to": moment(367200), "about": "for ana"}
+        self.check("createReservation", "reservations?dry_run=1", wish, status=200)
+        self.check("createReservation", "reservations", wish, status=201)
+        self.check("createReservation", "reservations", wish, status=409)
+        self.check("createReservation", "reservations", {"name": "more", "gpus": 3, "from": moment(360000), "to": moment(367200)}, status=422)
+        self.check("listReservations", "reservations?filter=phase=upcoming&sort=-spec.from")
+        spec = self.check("getReservation", "reservations/demo")["spec"]
+        self.check("putReservation", "reservations/demo?dry_run=1", {**spec, "gpus": 1})
+        self.check("putReservation", "reservations/demo", {**spec, "gpus": 1})
+        self.check("getReservation", "reservations/none", status=404)
+        self.check("deleteReservation", "reservations/demo")
+        self.check("deleteReservation", "reservations/demo", status=404)
         self.check("listDecisions", "decisions")
         for by in ("user", "queue", "job"):
             self.check("getUsage", f"usage?by={by}")
@@ -316,6 +328,8 @@ class Documented(Case):
         self.daemon.call("POST", "tokens", {"name": "b"})
         for limit in (1, 2):
             self.daemon.call("POST", "policies", {"policy": {"move_limit": limit}})
+        for name, gpus in (("now", 1), ("soon", 2)):
+            self.daemon.call("POST", "reservations", {"name": name, "queue": "open", "gpus": gpus, "from": moment(360000), "to": moment(367200)})
         return [("listNodes", "nodes", "nodes", "id", "-gpus_total", "phase=ready"),
                 ("listPolicies", "policies", "policies", "id", "id", "in_force=true,policy.move_limit=2"),
                 ("listGpus", "gpus", "gpus", "id", "-gpu", "phase=held"),
@@ -324,6 +338,7 @@ class Documented(Case):
                 ("listUsers", "users", "users", "id", "role", "role!=viewer"),
                 ("listArrays", "arrays", "arrays", "id", "-name", "status.tasks>=2"),
                 ("listTokens", "tokens", "tokens", "id", "-created_at", "name=b"),
+                ("listReservations", "reservations", "reservations", "id", "-spec.gpus", "phase=upcoming,spec.gpus>=2"),
                 ("listWorkers", f"jobs/{one}/workers", "workers", "id", "-worker", "phase=running,worker>=1"),
                 ("listJobEvents", f"jobs/{one}/events", "events", "revision", "revision", "kind~worker,facts.worker>=1"),
                 ("watchEvents", "events", "events", "revision", "-revision", "kind=job-submitted"),
@@ -384,7 +399,7 @@ class Documented(Case):
     def test_objects_have_one_shape_and_say_when_they_changed(self):
         self.called = set()
         self.lists()
-        for noun in ("nodes", "gpus", "pools", "queues", "users", "tokens"):
+        for noun in ("nodes", "gpus", "pools", "queues", "users", "tokens", "reservations"):
             for item in self.daemon.call("GET", noun)[noun]:
                 self.assertLessEqual({"id", "name", "spec", "status", "created_at", "revision"}, set(item), noun)
                 self.assertGreater(item["revision"], 0)
@@ -910,6 +925,7 @@ class Rights(Documented):
         node = self.daemon.call("GET", "nodes")["nodes"][0]["name"]
         token = json.loads(self.ask("games", "POST", "tokens", {"name": "own"})[1])["id"]
         one, no, work = f"jobs/{mine}", None, job("true", queue="vision/detection")
+        keep = {"queue": "vision", "gpus": 1, "from": moment(360000), "to": moment(367200)}
         rows = {
             "listJobs": ("jobs", no, "news", "uucp"), "submitJobs": ("jobs?dry_run=1", work, "games", "news"), "getJob": (one, no, "news", "uucp"),
             "editJob": (one, {"priority": 55}, "games", "news"), "prioritizeJob": (one + ":priority?value=56", no, "games", "news"),
@@ -931,6 +947,9 @@ class Rights(Documented):
             "putQueue": ("queues/vision/new", {"weight": 2}, "mail", "games"), "deleteQueue": ("queues/vision/new", no, "mail", "games"),
             "listPolicies": ("policies", no, "news", "uucp"), "getPolicy": ("policies/current", no, "news", "uucp"),
             "applyPolicy": ("policies", {"policy": {"near_nic": "off"}}, "adm", "mail"), "undoPolicy": ("policies/current:undo", no, "adm", "mail"),
+            "createReservation": ("reservations", {"name": "keep", **keep}, "adm", "mail"), "listReservations": ("reservations", no, "news", "uucp"),
+            "getReservation": ("reservations/keep", no, "news", "uucp"), "putReservation": ("reservations/keep", {**keep, "gpus": 2}, "adm", "mail"),
+            "deleteReservation": ("reservations/keep", no, "adm", "mail"),
             "listDecisions": ("decisions", no, "news", "uucp"), "getUsage": ("usage", no, "news", "uucp"), "watchEvents": ("events", no, "news", "uucp"),
             "listAudit": ("audit", no, "mail", "games"), "listUsers": ("users", no, "adm", "mail"), "putUser": ("users/man", {"role": "viewer"}, "adm", "mail"),
             "getUser": ("users/man", no, "adm", "mail"), "deleteUser": ("users/man", no, "adm", "mail"), "listTokens": ("tokens", no, "games", "uucp"),
@@ -963,9 +982,14 @@ class Rights(Documented):
         hidden = hidden["jobs"][0]["id"]
         self.daemon.wait(hidden, ("running",))
         self.tokens["man"] = self.daemon.call("POST", "tokens", {"name": "t", "user": "man"})["secret"]
+        for name, queue in (("hidden-room", {"queue": "vision/detection"}), ("for-nobody", {}), ("hidden-gone", {"queue": "vision"})):
+            self.daemon.call("POST", "reservations", {"name": name, "gpus": 1, "from": moment(360000), "to": moment(367200), **queue})
+        self.daemon.call("DELETE", "reservations/hidden-gone")
+        self.assertEqual(self.ask("man", "GET", "reservations/hidden-room")[0], 404)
+        self.assertEqual(self.ask("man", "GET", "reservations/for-nobody")[0], 200, "it is why a job of theirs may wait")
         self.assertEqual(self.ask("man", "GET", f"jobs/{hidden}")[0], 404)
         self.assertEqual(self.ask("man", "POST", f"jobs/{hidden}:cancel")[0], 404)
-        for path in ("jobs?all=1", "gpus", "events?limit=1000", "decisions", "usage", "queues"):
+        for path in ("jobs?all=1", "gpus", "events?limit=1000", "decisions", "usage", "queues", "reservations"):
             status, data = self.ask("man", "GET", path)
             self.assertEqual(status, 200)
             self.assertNotIn(b"hidden", data, path)

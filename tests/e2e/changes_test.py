@@ -8,7 +8,7 @@ import unittest
 
 import api_test
 import e2e_test
-from e2e_test import job
+from e2e_test import job, moment
 
 QUIET = {"gpus": 0, "workdir": "/tmp"}
 # Deaf to being told to go until its grace is over.
@@ -18,6 +18,7 @@ DEAF = {"name": "deaf", "queue": "open", "command": ["/bin/sh", "-c", "trap '' T
 class Changes(api_test.Documented):
     def setUp(self):
         super().setUp()
+        self.wish = {"queue": "open", "gpus": 1, "from": moment(360000), "to": moment(367200)}
         self.node = self.daemon.call("GET", "nodes")["nodes"][0]["name"]
 
     def post(self, path, body=None, key=None, **headers):
@@ -75,6 +76,8 @@ class Keys(Changes):
         self.repeated("policies", {"policy": {"grow": "off"}})
         self.repeated("policies/current:undo")
         self.assertEqual(len(self.audits("undoPolicy")), 1)
+        self.repeated("reservations", {"name": "demo", **self.wish})
+        self.assertEqual(len(self.daemon.call("GET", "reservations")["reservations"]), 1)
 
     def test_another_request_with_the_key_is_refused(self):
         one = self.daemon.submit({**job("sleep 600", name="one"), **QUIET})
@@ -150,6 +153,10 @@ class Tags(Changes):
         self.held_to("DELETE", "users/eva", "users/eva")
         token = self.daemon.call("POST", "tokens", {"name": "t"})["id"]
         self.held_to("DELETE", f"tokens/{token}", f"tokens/{token}")
+        self.daemon.call("POST", "reservations", {"name": "demo", **self.wish})
+        tag = self.held_to("PUT", "reservations/demo", "reservations/demo", {**self.wish, "gpus": 2})
+        self.assertEqual(tag, self.get("reservations/demo"))
+        self.held_to("DELETE", "reservations/demo", "reservations/demo")
         tag = self.held_to("PUT", "queues/open", "queues/open", {"weight": 3})
         self.assertEqual(tag, self.get("queues/open"))
         self.held_to("DELETE", "queues/open", "queues/open")
@@ -163,7 +170,7 @@ class Tags(Changes):
         self.held_to("POST", f"jobs/{array}:cancel", f"jobs/{array}")
 
     def test_what_is_gone_matches_nothing(self):
-        for method, path, body in (("PUT", "users/nobody-here", {"role": "user"}), ("PUT", "queues/ghost", {"weight": 1})):
+        for method, path, body in (("PUT", "users/nobody-here", {"role": "user"}), ("PUT", "queues/ghost", {"weight": 1}), ("PUT", "reservations/ghost", self.wish)):
             self.assertEqual(self.send(method, path, body, If_Match="*")[0].status, 412)
         self.assertEqual(self.send("PUT", "users/eva", {"role": "user"}, If_Match="*")[0].status, 200)
 
@@ -173,8 +180,10 @@ class DryRuns(Changes):
         token = self.daemon.call("POST", "tokens", {"name": "kept"})["id"]
         one = self.daemon.call("POST", "jobs?held=1", {**job("true"), **QUIET})["jobs"][0]["id"]
         self.daemon.call("POST", "policies", {"policy": {"grow": "off"}})
+        self.daemon.call("POST", "reservations", {"name": "demo", **self.wish, "queue": "vision"})
         before = self.daemon.call("GET", "version")["revision"]
-        for method, path, body in (("POST", "tokens", {"name": "t"}), ("PUT", "users/max", {"role": "user"}), ("PUT", "users/eva", {"role": "none"}),
+        for method, path, body in (("POST", "reservations", {"name": "new", **self.wish}), ("PUT", "reservations/demo", self.wish), ("DELETE", "reservations/demo", None),
+                                   ("POST", "tokens", {"name": "t"}), ("PUT", "users/max", {"role": "user"}), ("PUT", "users/eva", {"role": "none"}),
                                    ("DELETE", "users/eva", None), ("DELETE", f"tokens/{token}", None), ("POST", f"nodes/{self.node}:drain", None),
                                    ("POST", f"nodes/{self.node}:cordon", None), ("PUT", "queues/open", {"weight": 2}), ("PUT", "queues/new", {"weight": 2}),
                                    ("DELETE", "queues/open", None), ("POST", "queues", {"queues": [{"name": "newer"}]}),
@@ -194,7 +203,8 @@ class DryRuns(Changes):
                                                for a, b in zip(where, path))
 
     def test_a_dry_run_is_refused_for_what_the_change_would_be(self):
-        for method, path, body, status in (("DELETE", "users/nobody-here", None, 404), ("DELETE", "tokens/none", None, 404), ("POST", "nodes/none:drain", None, 404),
+        for method, path, body, status in (("DELETE", "reservations/none", None, 404), ("POST", "reservations", {"name": "r", **self.wish, "gpus": 5}, 422),
+                                           ("DELETE", "users/nobody-here", None, 404), ("DELETE", "tokens/none", None, 404), ("POST", "nodes/none:drain", None, 404),
                                            ("DELETE", "queues/vision", None, 409), ("POST", "tokens", {"name": ""}, 422), ("PUT", "queues/a/b", {}, 422)):
             answer, said = self.send(method, path + "?dry_run=1", body)
             self.assertEqual(answer.status, status, said)
@@ -219,6 +229,8 @@ class Mistakes(Changes):
         self.wrong("PUT", "users/max", {"role": "king", "group": "a"}, "role", "group")
         self.wrong("PUT", "users/max", {}, "role")
         self.wrong("POST", "tokens", {"user": "a b", "expires": "soon", "role": "admin"}, "name", "user", "expires", "role")
+        self.wrong("POST", "reservations", {"from": "soon", "to": "2026-11-20T09:00", "gpus": 0, "gpu_type": "", "node": "a"}, "name", "from", "to", "gpus", "gpu_type", "node")
+        self.wrong("PUT", "reservations/a", {"name": "b", "to": "2026-11-20T09:00Z", "about": "x" * 201}, "name", "about")
         self.wrong("PATCH", "jobs/1", {"priority": "some", "workers": "0..2", "gpus": 1}, "priority", "workers", "gpus")
         self.wrong("POST", "queues", {"queues": [{"name": "a", "quota": {"gpus": "x"}}, {"weight": 1}]}, "queues[0].quota.gpus", "queues[1].name")
         self.wrong("POST", "queues", {"weight": 1}, "queues", "weight")
@@ -227,6 +239,9 @@ class Mistakes(Changes):
         said = self.wrong("POST", "jobs", job("true", queue="opne"), "queue")
         self.assertIn("did you mean open?", said["hint"])
         self.wrong("POST", "plan", job("true", queue="nowhere"), "queue")
+        for wrong, key in (({"queue": "opne"}, "queue"), ({"to": moment(60)}, "to"), ({"from": moment(367 * 86400), "to": moment(368 * 86400)}, "from"),
+                           ({"gpus": 5}, "gpus"), ({"gpu_type": "H100"}, "gpus"), ({"nodes": ["none"]}, "nodes"), ({"name": "a b"}, "name")):
+            self.wrong("POST", "reservations", {"name": "r", **self.wish, **wrong}, key)
         self.wrong("POST", "jobs", {"jobs": [job("true", name="a", queue="open"), {"name": "b", "queue": "nowhere", "kind": "build", "template": "rstudio"},
                                              job("true", name="c", queue="open", after=["nothing:ok"])]},
                    "jobs[1].template", "jobs[1].queue", "jobs[2].after")
@@ -277,12 +292,15 @@ class Trail(Changes):
         token = call("POST", "tokens", {"name": "t"})["id"]
         call("DELETE", f"tokens/{token}")
         call("DELETE", "users/eva")
+        call("POST", "reservations", {"name": "demo", **self.wish})
+        call("PUT", "reservations/demo", {**self.wish, "gpus": 2})
+        call("DELETE", "reservations/demo")
         call("PUT", "queues/open", {"weight": 2})
         call("POST", "queues", {"queues": [{"name": "open", "weight": 3}]})
         call("DELETE", "queues/open")
         call("POST", "policies", {"policy": {"grow": "off"}})
         call("POST", "policies/current:undo")
-        made, removed = {"submitJobs", "createToken"}, {"deleteUser", "revokeToken", "deleteQueue"}
+        made, removed = {"submitJobs", "createToken", "createReservation"}, {"deleteUser", "revokeToken", "deleteQueue", "deleteReservation"}
         rows = [row for row in call("GET", "audit?limit=1000")["audit"] if row["object"] not in ("user eva", "queue vision", "queue vision/detection",
                                                                                              "queue vision/empty") or row["operation"] != "applyQueues"]
         seen = set()

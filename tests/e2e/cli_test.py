@@ -645,6 +645,12 @@ class Completion(CliCase):
         self.assertEqual(self.words("ps", "--queue", "vision/"), ["vision/old"])
         self.assertEqual(self.words("ps", "-o", "js"), ["json", "jsonl"])
         self.assertEqual(self.words("queue", "delete", "vision/"), ["vision/old"])
+        self.daemon.call("POST", "reservations", {"name": "demo", "queue": "vision", "gpus": 1, "to": e2e_test.moment(3600)})
+        self.assertEqual(self.words("reservation", "delete", ""), ["demo"])
+        self.assertEqual(self.words("reservation", "create", "x", "--queue", "spe"), ["speech"])
+        self.assertEqual(self.words("reservation", "create", "x", "--type", ""), ["virtual"])
+        node = self.daemon.call("GET", "nodes")["nodes"][0]["name"]
+        self.assertEqual(self.words("reservation", "create", "x", "--nodes", "other," + node[:1]), ["other," + node])
         self.assertNotIn("__complete", self.words(""))
 
     def shell(self, *words, input=""):

@@ -31,6 +31,12 @@ def job(script, name="job", gpus=1, **more):
             "command": ["/bin/sh", "-c", script], **more}
 
 
+def moment(seconds):
+    """So many seconds from now, as the API writes it."""
+    at = time.time() + seconds
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at)) + f".{int(at * 1000) % 1000:03}Z"
+
+
 class Case(unittest.TestCase):
     gpus = 4
 
