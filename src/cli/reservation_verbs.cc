@@ -53,7 +53,8 @@ int List(Session& session) {
         rows.back().push_back(status.value("set_by", ""));
       }
       const auto mark = Mark(one), about = spec.value("about", "");
-      rows.back().push_back(mark + (mark.empty() || about.empty() ? "" : ", ") + about);
+      rows.back().push_back(mark.empty() || about.empty() ? mark + about
+                                                          : fmt::format("{}, {}", mark, about));
     }
     std::vector<std::string> head = {"NAME", "QUEUE", "STATE", "FROM",
                                      "TO",   "GPUS",  "USED",  "FREE"};

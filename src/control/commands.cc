@@ -419,7 +419,7 @@ Result<void> Controller::DeleteQueue(const std::string& name, const By& by) {
   }
   for (const auto& [other, record] : state_.reservations()) {
     if (record.reservation.queue == name) {
-      return Fail(ErrorCode::kConflict, "queue " + name + " has a reservation: " + other,
+      return Fail(ErrorCode::kConflict, fmt::format("queue {} has a reservation: {}", name, other),
                   "`muster reservation delete " + other + "` first");
     }
   }

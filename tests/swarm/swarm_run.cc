@@ -100,7 +100,7 @@ void SwarmRun::Command() {
   const auto say = [&](const char* what, const Result<void>& done) {
     if (done) story_.Tell(std::string(what) + " " + std::to_string(job));
   };
-  switch (random_.Between(0, 12)) {
+  switch (random_.Between(0, 13)) {
     case 0:
       return say("cancel", control_->Cancel(job, "ann"));
     case 1:
@@ -136,8 +136,34 @@ void SwarmRun::Command() {
         queues_.back().name = "q" + std::to_string(queues_.size() - 1);
       }
       return say("queues", control_->ApplyQueues(queues_, "admin"));
-    default:
+    case 12:
       return SetPolicy();
+    default:
+      return Reserve(node);
+  }
+}
+
+// Of few names, so that some are replaced; for so short that some are over before a crash is.
+void SwarmRun::Reserve(const std::string& node) {
+  control::ReservationWish wish;
+  wish.name = "r" + std::to_string(random_.Between(0, 2));
+  if (random_.Chance(30)) {
+    if (control_->RemoveReservation(wish.name, "admin")) story_.Tell("unreserve " + wish.name);
+    return;
+  }
+  if (random_.Chance(70)) {
+    wish.queue =
+        queues_[static_cast<std::size_t>(random_.Between(0, std::ssize(queues_) - 1))].name;
+  }
+  wish.from_ms = control_->NowMs() + random_.Between(0, 60'000);
+  wish.to_ms = *wish.from_ms + random_.Between(1, 300'000);
+  if (random_.Chance(50)) {
+    wish.nodes = {node};
+  } else {
+    wish.gpus = static_cast<int>(random_.Between(1, 8));
+  }
+  if (const auto kept = control_->SetReservation(wish, "admin")) {
+    story_.Tell("reserve " + wish.name + " for " + (wish.queue.empty() ? "nobody" : wish.queue));
   }
 }
 
@@ -223,7 +249,8 @@ void SwarmRun::Calm() {
 
 bool SwarmRun::Done() const {
   const auto& jobs = control_->state().jobs();
-  return pool_.processes().empty() && std::none_of(jobs.begin(), jobs.end(), [&](const auto& e) {
+  return pool_.processes().empty() && control_->state().reservations().empty() &&
+         std::none_of(jobs.begin(), jobs.end(), [&](const auto& e) {
            return !e.second.ending &&
                   (e.second.Holds() || e.second.not_before_ms > control_->NowMs() ||
                    e.second.stopping != model::StopWhy::kNone);
@@ -248,6 +275,9 @@ void SwarmRun::LetRunOut() {
   }
   for (const auto& [key, process] : pool_.processes()) {
     return story_.Wrong("launch " + key.Name() + " is never forgotten");
+  }
+  for (const auto& [name, record] : control_->state().reservations()) {
+    return story_.Wrong("reservation " + name + " is never over");
   }
   story_.Wrong("no rest is found");
 }

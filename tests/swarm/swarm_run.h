@@ -46,6 +46,7 @@ class SwarmRun {
   void Submit();
   void Command();
   void SetPolicy();
+  void Reserve(const std::string& node);
   void Trouble();
   void Calm();
   void LetRunOut();
