@@ -132,6 +132,7 @@ void PastReading::AddJob(const JobRecord& job) {
   past.checkpoints = past.tells || sim::KeepsWork(*job.spec);
   past.regroups = NeedsRegroup(*job.spec);
   past.speed = job.speed;
+  past.expected_ms = job.expected_ms;
   const auto ran = job.ran_ms + (job.running_since_ms > 0 ? end - job.running_since_ms : 0);
   const auto size = SizeOf(job);
   past.truth = {job.started_ms, job.ending ? end : 0, ran, size.gpu_milli, job.preempted};

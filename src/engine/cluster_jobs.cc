@@ -115,7 +115,6 @@ Result<JobId> Cluster::AddJob(const model::Job& job, std::int64_t submitted_ms,
   state.stale_grace_ms = job.stale_grace_ms;
   state.restart_cost_ms = job.checkpoint.restart_cost_ms;
   state.checkpoint_every_ms = job.checkpoint.every_ms;
-  if (job.limits.time_ms > 0) state.expected_ms = job.limits.time_ms;
   if (auto added = AddGroups(job, state); !added) return tl::unexpected(added.error());
   for (std::uint32_t g = 0; g < state.groups.size(); ++g) {
     if (!state.groups[g].leaf) continue;
@@ -158,6 +157,7 @@ Result<JobId> Cluster::AddJob(const model::Job& job, std::int64_t submitted_ms,
     shapes_->AddDemand(worker.shape, +1);
   }
   jobs_[id].fresh_class = InternFresh(jobs_[id]);
+  SetExpected(id, job.limits.time_ms > 0 ? job.limits.time_ms : -1);
   RefreshWaiting(id);
   return id;
 }

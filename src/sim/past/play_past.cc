@@ -254,9 +254,9 @@ void Player::SubmitOne(std::size_t first, std::size_t last) {
     if (lives) follows.push_back({id, model::AfterCondition::kAny});
   }
   const auto id = job.array != 0 ? job.array : job.id;
-  const auto runtime = runtimes_.Guess(engine::KindOf(*job.spec, job.user));
-  Emit(model::JobSubmitted{id, job.spec, job.user, 0, 0, std::move(follows), "",
-                           runtime ? runtime->likely_ms : 0});
+  const auto guess = runtimes_.Guess(engine::KindOf(*job.spec, job.user));
+  const auto expected = job.expected_ms.value_or(guess ? guess->likely_ms : 0);
+  Emit(model::JobSubmitted{id, job.spec, job.user, 0, 0, std::move(follows), "", expected});
   for (std::size_t i = first; i <= last; ++i) Live(i);
   if (job.array == 0) return;
   // Tasks that had ended before are not to be done again.
