@@ -220,6 +220,7 @@ class Cluster {
   void NoteChanged(QueueId queue);
   void Enlist(std::vector<JobId>& list, JobId id, std::uint32_t JobState::*position, bool on_list);
   void CountActive(JobState& job, std::uint32_t group, int sign);
+  JobId PutIntoSlot(JobState state);
   Result<void> AddGroups(const model::Job& job, JobState& state) const;
   Wish Resolve(const model::TopologyWish& wish) const;
   ShapeSpec SpecOf(const model::Job& job, const model::Role& role, QueueId queue) const;

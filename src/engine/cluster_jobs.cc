@@ -90,6 +90,17 @@ Result<void> Cluster::AddGroups(const model::Job& job, JobState& state) const {
   return {};
 }
 
+JobId Cluster::PutIntoSlot(JobState state) {
+  if (free_slots_.empty()) {
+    jobs_.push_back(std::move(state));
+    return static_cast<JobId>(jobs_.size() - 1);
+  }
+  const JobId id = free_slots_.back();
+  free_slots_.pop_back();
+  jobs_[id] = std::move(state);
+  return id;
+}
+
 Result<JobId> Cluster::AddJob(const model::Job& job, std::int64_t submitted_ms,
                               const std::string& known_as) {
   const std::string& name = known_as.empty() ? job.name : known_as;
@@ -142,14 +153,7 @@ Result<JobId> Cluster::AddJob(const model::Job& job, std::int64_t submitted_ms,
   for (std::size_t g = state.groups.size(); g-- > 1;) {
     if (state.groups[g].Satisfied()) ++state.groups[state.groups[g].parent].satisfied;
   }
-  JobId id = static_cast<JobId>(jobs_.size());
-  if (free_slots_.empty()) {
-    jobs_.push_back(std::move(state));
-  } else {
-    id = free_slots_.back();
-    free_slots_.pop_back();
-    jobs_[id] = std::move(state);
-  }
+  const JobId id = PutIntoSlot(std::move(state));
   job_by_name_.emplace(name, id);
   ++facts_for_sizes_;
   for (const auto& worker : jobs_[id].workers) {

@@ -47,7 +47,8 @@ struct PastJob {
   bool counted = true;       // in the figures; others only take up room
   std::vector<JobNumber> after;
   std::shared_ptr<const state::SpeedRecord> speed;
-  // How long it was expected to take, 0 where nothing was known; none: from those that ended before.
+  // How long it was expected to take, 0 where nothing was known; none: from those that ended
+  // before.
   std::optional<std::int64_t> expected_ms;
   Truth truth;
 };
