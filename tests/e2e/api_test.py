@@ -330,6 +330,8 @@ class Documented(Case):
             self.daemon.call("POST", "policies", {"policy": {"move_limit": limit}})
         for name, gpus in (("now", 1), ("soon", 2)):
             self.daemon.call("POST", "reservations", {"name": name, "queue": "open", "gpus": gpus, "from": moment(360000), "to": moment(367200)})
+        replays = [self.daemon.call("POST", "simulations", {"kind": "policy-diff", "since": "1h", "policy": {}})["id"] for _ in range(2)]
+        self.until(lambda: all(self.daemon.call("GET", f"simulations/{one}")["status"]["phase"] == "done" for one in replays))
         return [("listNodes", "nodes", "nodes", "id", "-gpus_total", "phase=ready"),
                 ("listPolicies", "policies", "policies", "id", "id", "in_force=true,policy.move_limit=2"),
                 ("listGpus", "gpus", "gpus", "id", "-gpu", "phase=held"),
@@ -339,6 +341,7 @@ class Documented(Case):
                 ("listArrays", "arrays", "arrays", "id", "-name", "status.tasks>=2"),
                 ("listTokens", "tokens", "tokens", "id", "-created_at", "name=b"),
                 ("listReservations", "reservations", "reservations", "id", "-spec.gpus", "phase=upcoming,spec.gpus>=2"),
+                ("listSimulations", "simulations", "simulations", "id", "-id", "status.phase=done"),
                 ("listWorkers", f"jobs/{one}/workers", "workers", "id", "-worker", "phase=running,worker>=1"),
                 ("listJobEvents", f"jobs/{one}/events", "events", "revision", "revision", "kind~worker,facts.worker>=1"),
                 ("watchEvents", "events", "events", "revision", "-revision", "kind=job-submitted"),

@@ -390,7 +390,8 @@ class Calls(Hostile):
                     yield method.upper(), path.lstrip("/"), item[method], parameters
 
     def fill(self, path, parameters, one, node):
-        names = {"job": one, "node": node, "queue": "vision/detection", "user": "nobody-there", "token": "nothere", "policy": "current"}
+        names = {"job": one, "node": node, "queue": "vision/detection", "user": "nobody-there", "token": "nothere", "policy": "current",
+                 "reservation": "nothere", "simulation": "9"}
         path = re.sub(r"\{(\w+)\}", lambda found: str(names[found.group(1)]), path)
         given = {"min": "1", "max": "1", "value": "60", "port": "1", "command": "%5B%22true%22%5D"}
         query = [f"{p['name']}={given[p['name']]}" for p in parameters if p["in"] == "query" and p.get("required")]
@@ -405,7 +406,9 @@ class Calls(Hostile):
         callers = {"out": 0, "vic": 1, "ana": 2, "lea": 3, "adm": 4}
         bodies = {"submitJobs": job("true", queue="vision/detection"), "planJob": job("true", queue="vision/detection"),
                   "editJob": {"priority": 60}, "applyQueues": {"queues": [{"name": "vision/new"}]},
-                  "putQueue": {"queues": [{"name": "vision/detection"}]}, "putUser": {"role": "viewer"}, "createToken": {"name": "x"}, "applyPolicy": {"policy": {}}}
+                  "putQueue": {"queues": [{"name": "vision/detection"}]}, "putUser": {"role": "viewer"}, "createToken": {"name": "x"}, "applyPolicy": {"policy": {}},
+                  "createReservation": {"name": "x", "gpus": 1, "to": "2999-01-01T00:00Z"}, "putReservation": {"gpus": 1, "to": "2999-01-01T00:00Z"},
+                  "createSimulation": {"kind": "policy-diff", "since": "1h", "policy": {}}}
         for method, path, operation, parameters in self.operations():
             name, role = operation["operationId"], operation["x-role"]
             if name in ("listTokens", "getToken", "createToken", "revokeToken"):
