@@ -106,7 +106,7 @@ void AddPooling(Verbs& verbs, CLI::App* sim) {
   auto* pooling = verbs.AddLocal(
       sim, "pooling", "Play a trace with fixed quotas, with guaranteed ones, and elastic",
       "muster sim pooling --workload examples/lab/jobs.csv\n"
-      "muster sim pooling --workload examples/lab/jobs.csv --percentiles 90,95,100 --to pool",
+      "muster sim pooling --workload examples/lab/jobs.csv --to pool",
       [w, &verbs] { return PoolSim(*w, verbs.common()); });
   AddOption(pooling, "--workload", w->workload, "a trace of the jobs set").Required();
   auto percentiles =

@@ -311,7 +311,7 @@ class Trail(Changes):
             self.assertEqual("after" in row, row["operation"] not in removed, row)
             self.assertNotEqual(row.get("before"), row.get("after"), row)
             seen.add(row["operation"])
-        wanted = {name for name, (method, _, _) in self.operations.items() if method != "GET"} - {"planJob", "requeueJob", "checkpointJob"}
+        wanted = {name for name, (method, _, _) in self.operations.items() if method != "GET"} - {"planJob", "createSimulation", "deleteSimulation", "requeueJob", "checkpointJob"}
         self.assertEqual(wanted - seen, set())
 
 
