@@ -93,24 +93,24 @@ class PastReadingTest : public testing::Test {
   Controller control_;
 };
 
-class ReplayTest : public PastReadingTest {
- protected:
-  // Runs sixty jobs under that policy and replays them; sums must be near. Returns how many jobs
-  // started and ended within a second of when they did.
-  int ReplaySixty(const engine::SettingValues& settings);
+// One run of sixty jobs, and its replay.
+class Sixty : public PastReadingTest {
+ public:
+  void TestBody() override {}
+  sim::Diff Replay(std::uint32_t chance, const engine::SettingValues& settings);
 };
 
-int ReplayTest::ReplaySixty(const engine::SettingValues& settings) {
+sim::Diff Sixty::Replay(std::uint32_t chance, const engine::SettingValues& settings) {
   EXPECT_TRUE(control_.ApplyPolicy({"", "", settings}, "root"));
-  std::uint32_t chance = 7;
   const auto draw = [&chance](std::uint32_t below) {
     chance = chance * 1'664'525 + 1'013'904'223;
     return (chance >> 16) % below;
   };
   for (int i = 0; i < 60; ++i) {
     const int workers = 1 << draw(4);
-    Submit(draw(2) == 0 ? "ana" : "ben", workers, workers, 20 + static_cast<int>(draw(100)),
-           draw(5) == 0 ? 90 : 50);
+    const auto* queue = draw(2) == 0 ? "ana" : "ben";
+    const int seconds = 20 + static_cast<int>(draw(100));
+    Submit(queue, workers, workers, seconds, draw(5) == 0 ? 90 : 50);
     Pass(1'000 * draw(40));
   }
   Pass(kHourMs / 2);
@@ -118,29 +118,31 @@ int ReplayTest::ReplaySixty(const engine::SettingValues& settings) {
   EXPECT_EQ(past.jobs.size(), 60U);
   const auto played = sim::PlayPast(past, *engine::ApplySettings(settings));
   EXPECT_TRUE(played);
-  const auto diff = sim::Compare(past, *played, *played);
-  EXPECT_EQ(diff.jobs, 60);
-  EXPECT_GT(diff.truth.figures.wait_s, 30) << "there is something to compare";
-  int near = 0;
-  for (std::size_t i = 0; i < past.jobs.size(); ++i) {
-    const auto start = played->jobs[i].started_ms - past.jobs[i].truth.started_ms;
-    const auto end = played->jobs[i].ended_ms - past.jobs[i].truth.ended_ms;
-    near += std::abs(start) <= 1'000 && std::abs(end) <= 1'000 ? 1 : 0;
+  return sim::Compare(past, *played, *played);
+}
+
+// Who is decided otherwise once, because somebody left half a second later, moves all behind it. So
+// what is near to what happened are sums, not jobs.
+void ReplaysComeNear(const engine::SettingValues& settings, double runs_within, double all_within) {
+  double waits = 0, true_waits = 0;
+  for (std::uint32_t seed = 1; seed <= 6; ++seed) {
+    Sixty sixty;
+    const auto diff = sixty.Replay(seed, settings);
+    EXPECT_EQ(diff.jobs, 60);
+    const auto &ours = diff.before.figures, &truth = diff.truth.figures;
+    EXPECT_GT(truth.wait_s, 30) << "there is something to compare";
+    EXPECT_NEAR(ours.wait_s, truth.wait_s, truth.wait_s * runs_within);
+    EXPECT_NEAR(ours.completion_s, truth.completion_s, truth.completion_s * runs_within);
+    EXPECT_NEAR(diff.before.utilisation_pct, diff.truth.utilisation_pct, 3);
+    waits += ours.wait_s;
+    true_waits += truth.wait_s;
   }
-  EXPECT_NEAR(diff.before.figures.wait_s, diff.truth.figures.wait_s,
-              diff.truth.figures.wait_s / 10);
-  EXPECT_NEAR(diff.before.figures.completion_s, diff.truth.figures.completion_s,
-              diff.truth.figures.completion_s / 10);
-  EXPECT_NEAR(diff.before.utilisation_pct, diff.truth.utilisation_pct, 3);
-  return near;
+  EXPECT_NEAR(waits, true_waits, true_waits * all_within);
 }
 
-TEST_F(ReplayTest, OfWhatRanComesNearToWhatHappenedJobByJob) {
-  EXPECT_GE(ReplaySixty({{"reserve", "off"}}), 54) << "only who is stopped takes half a second";
-}
+TEST(Replay, OfWhatRanComesNearToWhatHappened) { ReplaysComeNear({{"reserve", "off"}}, 0.1, 0.05); }
 
-// Who passes a reservation hangs on moments: one job that is decided otherwise moves others.
-TEST_F(ReplayTest, OfWhatRanWithReservationsComesNearInSum) { EXPECT_GT(ReplaySixty({}), 0); }
+TEST(Replay, OfWhatRanWithReservationsComesNearToWhatHappened) { ReplaysComeNear({}, 0.25, 0.1); }
 
 TEST_F(PastReadingTest, AnElasticJobDidWhatItsSizesDid) {
   const auto wide = Submit("ana", 1, 8, 100);
