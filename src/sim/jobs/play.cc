@@ -73,7 +73,8 @@ void JobPlay::Touch(JobIndex job) {
 
 void JobPlay::Take(JobIndex job, std::int64_t gpus, std::int64_t restart_ms) {
   Track& track = tracks_[job];
-  MUSTER_CHECK(gpus > 0 && gpus <= free_gpus_, "a job runs on free GPUs");
+  MUSTER_CHECK(gpus > 0, "a job runs on GPUs");
+  MUSTER_CHECK(gpus <= free_gpus_, "that are free");
   free_gpus_ -= gpus;
   track.gpus = gpus;
   track.speed = 1;
