@@ -19,11 +19,6 @@ std::int64_t Ms(double seconds) { return static_cast<std::int64_t>(seconds * 100
 
 std::int64_t GpusOf(std::int64_t milli) { return std::max<std::int64_t>(1, milli / kMilli); }
 
-// Jobs of one queue with one GPU, or with several, take about as long.
-std::string WaitKind(const std::string& queue, std::int64_t gpus) {
-  return (gpus > 1 ? "+" : "1") + queue;
-}
-
 std::vector<WaitForecast::Running> RunningIn(const engine::Cluster& cluster, std::int64_t now_ms) {
   std::vector<WaitForecast::Running> running;
   for (engine::QueueId q = 1; q < cluster.queues().size(); ++q) {
@@ -35,8 +30,8 @@ std::vector<WaitForecast::Running> RunningIn(const engine::Cluster& cluster, std
         since = std::min(since, worker.started_ms);
       }
       const auto gpus = GpusOf(milli);
-      running.push_back(
-          {WaitKind(cluster.queues().spec(q).name, gpus), Seconds(now_ms - since), gpus});
+      running.push_back({WaitForecast::KindOf(cluster.queues().spec(q).name, gpus),
+                         Seconds(now_ms - since), gpus});
     }
   }
   const auto step = running.size() / kMostRunning + 1;
@@ -86,7 +81,8 @@ void Outlook::Ended(const state::JobRecord& job) {
   const auto ran =
       job.ran_ms + (job.running_since_ms > 0 ? job.ending->at_ms - job.running_since_ms : 0);
   runtimes_.Add(engine::KindOf(*job.spec, job.user), ran);
-  forecast_.Ended(WaitKind(job.spec->queue, GpusOf(model::AskedGpuMilli(*job.spec))), Seconds(ran));
+  forecast_.Ended(WaitForecast::KindOf(job.spec->queue, GpusOf(model::AskedGpuMilli(*job.spec))),
+                  Seconds(ran));
 }
 
 void Outlook::Started(model::JobNumber job, std::int64_t now_ms) {

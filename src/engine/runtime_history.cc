@@ -11,9 +11,6 @@ constexpr std::size_t kKept = 24;          // run times of each kind
 constexpr std::size_t kMostKeys = 50'000;  // kinds
 constexpr std::size_t kLevels = 5;
 constexpr std::array<std::size_t, kLevels> kEnough = {2, 3, 5, 8, 8};
-constexpr std::array<const char*, kLevels> kLike = {
-    "of this user with this name and as many GPUs", "of this user with this name",
-    "of this user with as many GPUs", "of this queue with as many GPUs", "with as many GPUs"};
 
 // "train-17" and "train-18" are runs of one thing.
 std::string_view Stem(std::string_view name) {
@@ -54,8 +51,7 @@ std::optional<RuntimeGuess> RuntimeHistory::Guess(const RuntimeKind& kind) const
     if (found == by_key_.end() || found->second.size() < kEnough[level]) continue;
     std::vector<std::int64_t> times(found->second.begin(), found->second.end());
     std::sort(times.begin(), times.end());
-    return RuntimeGuess{times[(times.size() - 1) / 2], times[(times.size() - 1) * 9 / 10],
-                        static_cast<std::int64_t>(times.size()), kLike[level]};
+    return RuntimeGuess{times[(times.size() - 1) / 2], static_cast<std::int64_t>(times.size())};
   }
   return std::nullopt;
 }

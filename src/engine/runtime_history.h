@@ -26,9 +26,7 @@ RuntimeKind KindOf(const model::Job& spec, const std::string& user);
 
 struct RuntimeGuess {
   std::int64_t likely_ms = 0;
-  std::int64_t high_ms = 0;  // nine of ten took at most so long
-  std::int64_t jobs = 0;     // that it follows from
-  std::string like;          // "of that user with that name and GPUs"
+  std::int64_t jobs = 0;  // that it follows from
 };
 
 class RuntimeHistory {

@@ -37,7 +37,7 @@ TEST(RuntimeHistory, ForgetsWhatIsLongAgo) {
   RuntimeHistory history;
   for (int i = 0; i < 100; ++i) history.Add(kTrain, 1'000);
   for (int i = 0; i < 24; ++i) history.Add(kTrain, 10);
-  EXPECT_EQ(history.Guess(kTrain)->high_ms, 10);
+  EXPECT_EQ(history.Guess(kTrain)->likely_ms, 10);
 }
 
 }  // namespace

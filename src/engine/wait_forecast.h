@@ -54,6 +54,11 @@ class WaitForecast {
     double free_s = 0;  // when enough has come free, by how long jobs run alone
   };
 
+  // Jobs of one queue with one GPU, or with several, take about as long.
+  static std::string KindOf(const std::string& queue, std::int64_t gpus) {
+    return (gpus > 1 ? "+" : "1") + queue;
+  }
+
   // Remembers the question, to learn from what comes of it.
   Answer Ask(double now_s, const Question& question, std::span<const Running> running);
   // The same answer, and nothing is remembered.

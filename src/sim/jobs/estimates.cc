@@ -11,9 +11,6 @@ constexpr double kLevel = 0.9;
 
 double Seconds(std::int64_t ms) { return static_cast<double>(ms) / 1000; }
 
-// Jobs of one queue with one GPU, or with several, take about as long.
-std::string KindOf(const TraceJob& job) { return (job.gpus > 1 ? "+" : "1") + job.queue; }
-
 double QuantileOf(const std::vector<double>& sorted) {
   return sorted[static_cast<std::size_t>(kLevel * static_cast<double>(sorted.size() - 1))];
 }
@@ -59,7 +56,9 @@ void Estimates::Ended(const JobPlay& play, JobIndex job) {
   }
   runtimes_.Add(RuntimeKindOf(play.job(job)), play.job(job).duration_ms);
   Insert(all_runtimes_, ran);
-  forecast_.Ended(KindOf(play.job(job)), Seconds(play.job(job).duration_ms));
+  const auto& ended = play.job(job);
+  forecast_.Ended(engine::WaitForecast::KindOf(ended.queue, ended.gpus),
+                  Seconds(play.job(job).duration_ms));
 }
 
 void Estimates::Decided(const JobPlay& play) {
@@ -76,7 +75,9 @@ void Estimates::Ask(const JobPlay& play, JobIndex job) {
   const auto& asks = play.job(job);
   std::vector<engine::WaitForecast::Running> running;
   for (const auto& [end_ms, other] : play.ends()) {
-    running.push_back({KindOf(play.job(other)), Seconds(play.DoneMs(other)), play.job(other).gpus});
+    const auto& runs = play.job(other);
+    running.push_back({engine::WaitForecast::KindOf(runs.queue, runs.gpus),
+                       Seconds(play.DoneMs(other)), runs.gpus});
   }
   engine::WaitForecast::Question question{job, asks.queue, asks.gpus, asks.gpus - play.free_gpus()};
   for (const auto other : waiting_) {
