@@ -16,9 +16,11 @@
 #include "api/meta.h"
 #include "api/meter.h"
 #include "api/metrics.h"
+#include "api/past.h"
 #include "api/people.h"
 #include "api/reservations.h"
 #include "api/router.h"
+#include "api/runs.h"
 #include "api/simulations.h"
 #include "api/submit.h"
 #include "api/watch.h"
@@ -91,6 +93,8 @@ const std::map<std::string, Handler>& Handlers() {
       {"createReservation", CreateReservation},
       {"putReservation", PutReservation},
       {"deleteReservation", DeleteReservation},
+      {"listRuns", ListRuns},
+      {"getRun", GetRun},
       {"listDecisions", ListDecisions},
       {"listAudit", ListAudit},
       {"listUsers", ListUsers},
@@ -113,15 +117,15 @@ const std::map<std::string, Handler>& Handlers() {
 }  // namespace
 
 struct Api::Impl {
-  Impl(control::Service& service, Clock& with, Router routes, std::string version, ApiSeams seams)
+  Impl(control::Service& service, Clock& with, Router routes, ApiOptions options, ApiSeams seams)
       : router(std::move(routes)),
-        desk(service, std::move(version), seams.judged_every_ms),
+        desk(service, options.version, seams.judged_every_ms),
         watch(desk),
         accounts(
             tokens, with, [this](auto task) { desk.Post(std::move(task)); },
             std::move(seams.look_up)),
         meter(std::make_shared<Meter>(with)),
-        simulations(service, with) {
+        simulations(service, with, {std::move(options.traces), options.version}) {
     desk.SetIdentify([this](const net::Request& request) -> std::optional<control::Caller> {
       auto identity = accounts.Of(request);
       if (!identity) return std::nullopt;
@@ -144,11 +148,11 @@ struct Api::Impl {
   std::map<std::string, Handler> handlers;
 };
 
-Result<std::unique_ptr<Api>> Api::Make(control::Service& service, Clock& clock, std::string version,
+Result<std::unique_ptr<Api>> Api::Make(control::Service& service, Clock& clock, ApiOptions options,
                                        ApiSeams seams) {
   auto router = Router::Make(OpenApiText());
   if (!router) return tl::unexpected(router.error());
-  auto impl = std::make_unique<Impl>(service, clock, std::move(*router), std::move(version),
+  auto impl = std::make_unique<Impl>(service, clock, std::move(*router), std::move(options),
                                      std::move(seams));
   impl->handlers = Handlers();
   impl->handlers["planJob"] = [i = impl.get()](Desk& desk, const Call& call) {
@@ -160,12 +164,16 @@ Result<std::unique_ptr<Api>> Api::Make(control::Service& service, Clock& clock, 
   impl->handlers["getUsage"] = [i = impl.get()](Desk& desk, const Call& call) {
     GetUsage(desk, i->clerk, call);
   };
+  impl->handlers["exportPast"] = [i = impl.get()](Desk& desk, const Call& call) {
+    ExportPast(desk, i->clerk, call);
+  };
   const auto simulate = [i = impl.get()](auto call_of) {
     return [i, call_of](Desk& desk, const Call& call) { call_of(desk, i->simulations, call); };
   };
   impl->handlers["createSimulation"] = simulate(BeginSimulation);
   impl->handlers["listSimulations"] = simulate(ListSimulations);
   impl->handlers["getSimulation"] = simulate(GetSimulation);
+  impl->handlers["getSimulationReport"] = simulate(GetSimulationReport);
   impl->handlers["deleteSimulation"] = simulate(DeleteSimulation);
   impl->handlers["watchEvents"] = [i = impl.get()](Desk&, const Call& c) { i->watch.Events(c); };
   impl->handlers["getOpenApi"] = [i = impl.get()](Desk& desk, const Call& call) {

@@ -19,6 +19,11 @@ namespace muster::api {
 
 struct Call;
 
+struct ApiOptions {
+  std::string version;
+  std::string traces = {};  // a folder whose files simulations may name; empty: none
+};
+
 // What a test replaces.
 struct ApiSeams {
   Accounts::LookUp look_up = Accounts::LookUpAccount;
@@ -29,7 +34,7 @@ class Api {
  public:
   // The error: the document cannot be read, or has a call that nobody handles.
   static Result<std::unique_ptr<Api>> Make(control::Service& service, Clock& clock,
-                                           std::string version, ApiSeams seams = {});
+                                           ApiOptions options, ApiSeams seams = {});
   ~Api();
 
   // Streams need the server's timer; set before the first request.

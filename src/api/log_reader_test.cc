@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/temp_folder.h"
+
 namespace muster::api {
 namespace {
 
@@ -12,13 +14,6 @@ namespace fs = std::filesystem;
 
 class LogReaderTest : public testing::Test {
  protected:
-  LogReaderTest() {
-    std::string name = testing::TempDir() + "muster-log-XXXXXX";
-    folder_ = ::mkdtemp(name.data());
-    path_ = folder_ + "/0.out";
-  }
-  ~LogReaderTest() override { fs::remove_all(folder_); }
-
   void Write(const std::string& text) { std::ofstream(path_, std::ios::app) << text; }
   // As the shim does it: the names move up, the oldest file is dropped.
   void Rotate(int kept = 4) {
@@ -41,7 +36,8 @@ class LogReaderTest : public testing::Test {
     return All(reader);
   }
 
-  std::string folder_, path_;
+  TempFolder folder_;
+  const std::string path_ = folder_ / "0.out";
 };
 
 TEST_F(LogReaderTest, ReadsAllKeptFilesFromTheOldest) {
@@ -186,8 +182,8 @@ TEST_F(LogReaderTest, AFrozenLogEndsWhereItEndedThen) {
 }
 
 TEST_F(LogReaderTest, WhatIsNoPlainFileIsNotOpened) {
-  std::ofstream(folder_ + "/secret") << "secret\n";
-  fs::create_symlink(folder_ + "/secret", path_);
+  std::ofstream(folder_ / "secret") << "secret\n";
+  fs::create_symlink(folder_ / "secret", path_);
   LogReader reader(path_);
   reader.Look();
   EXPECT_EQ(All(reader), "");

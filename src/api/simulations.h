@@ -12,6 +12,7 @@ namespace muster::api {
 void BeginSimulation(Desk& desk, control::Simulations& simulations, const Call& call);
 void ListSimulations(Desk& desk, control::Simulations& simulations, const Call& call);
 void GetSimulation(Desk& desk, control::Simulations& simulations, const Call& call);
+void GetSimulationReport(Desk& desk, control::Simulations& simulations, const Call& call);
 void DeleteSimulation(Desk& desk, control::Simulations& simulations, const Call& call);
 
 }  // namespace muster::api

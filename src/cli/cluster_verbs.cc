@@ -12,8 +12,10 @@
 
 #include "base/files.h"
 #include "base/units.h"
+#include "cli/text.h"
 #include "model/problems.h"
 #include "model/spec_codec.h"
+#include "sim/past/past_file.h"
 #include "sim/replay.h"
 #include "state/state.h"
 
@@ -242,6 +244,25 @@ int SaveSnapshot(Session& session, const std::string& file, bool over) {
       {"file", file},
       {"bytes", bytes->size()},
       {"revision", begun->revision() + recording->records.size()}};
+  return session.Show(saved.dump(2), [](const Json&) {});
+}
+
+int SavePast(Session& session, const std::string& file, const std::string& since, bool over) {
+  if (!since.empty() && !ParseDurationMs(since)) {
+    return Refuse(
+        {ErrorCode::kUsage, "--since: \"" + since + "\" is no duration", "write it as 24h or 7d"});
+  }
+  const auto bytes =
+      session.client().Get("snapshots/past", {{"since", since.empty() ? "7d" : since}});
+  if (!bytes) return Refuse(bytes.error());
+  const auto past = sim::DecodePast(*bytes);
+  if (!past) return Refuse(past.error());
+  if (auto written = WriteNew(file, *bytes, over); !written) return Refuse(written.error());
+  std::cerr << "saved " << Count(static_cast<std::int64_t>(past->past.jobs.size()), "job")
+            << "; `muster policy diff POLICY --past " << file << "` replays them anywhere\n";
+  if (session.for_people()) return 0;
+  const nlohmann::ordered_json saved = {
+      {"name", file}, {"file", file}, {"bytes", bytes->size()}, {"jobs", past->past.jobs.size()}};
   return session.Show(saved.dump(2), [](const Json&) {});
 }
 

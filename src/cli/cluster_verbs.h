@@ -17,6 +17,7 @@ int Queues(Session& session);
 int ApplyQueues(Session& session, const std::string& file, const client::Client::Query& query);
 // Over a file that is there only when that is said.
 int SaveSnapshot(Session& session, const std::string& file, bool over);
+int SavePast(Session& session, const std::string& file, const std::string& since, bool over);
 int ReplaySnapshot(const std::string& file, Output output);
 
 }  // namespace muster::cli

@@ -12,6 +12,7 @@
 #include "cli/job_verbs.h"
 #include "cli/options.h"
 #include "cli/policy_verbs.h"
+#include "cli/run_verbs.h"
 #include "cli/verbs.h"
 
 namespace muster::cli {
@@ -310,12 +311,20 @@ void Commands::AddClusterVerbs(CLI::App& app) {
   AddOption(apply, "FILE", w.file, "- is standard input").Required();
   AddQueueVerbs(w.verbs, queue);
   AddReservationVerbs(w.verbs);
+  AddRunVerbs(w.verbs);
   CLI::App* snapshot = w.verbs.Group("snapshot", "Everything the engine saw, in one file");
   auto* save =
       w.verbs.Add(snapshot, "save", "Save it", "muster snapshot save today.snap",
                   [&w](Session& s) { return SaveSnapshot(s, w.file, w.verbs.common().yes); });
   AddOption(save, "FILE", w.file, "where to").Required();
   w.verbs.Changes(save, "also over a file that is there");
+  auto* past = w.verbs.Add(
+      snapshot, "past", "Save what happened lately, to replay it under other policies",
+      "muster snapshot past last-week.past\nmuster snapshot past yesterday.past --since 24h",
+      [&w](Session& s) { return SavePast(s, w.file, w.since, w.verbs.common().yes); });
+  AddOption(past, "FILE", w.file, "where to").Required();
+  AddOption(past, "--since", w.since, "jobs of that time, and those that are here; default 7d");
+  w.verbs.Changes(past, "also over a file that is there");
   auto* replay = w.verbs.AddLocal(snapshot, "replay", "Decide it again offline and compare",
                                   "muster snapshot replay today.snap",
                                   [&w] { return ReplaySnapshot(w.file, w.verbs.common().output); });

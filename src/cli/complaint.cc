@@ -21,7 +21,7 @@ std::string DidYouMean(const std::string& word, const std::vector<std::string>& 
 }
 
 // Verbs that are described for a later release.
-constexpr std::array<std::string_view, 3> kLater = {"tune", "estimate", "runs"};
+constexpr std::array<std::string_view, 2> kLater = {"tune", "estimate"};
 
 std::vector<std::string> VerbsBelow(const CLI::App& app) {
   std::vector<std::string> names;

@@ -47,7 +47,7 @@ TEST_F(ComplaintTest, AVerbThatWasMistypedIsNamed) {
 }
 
 TEST_F(ComplaintTest, AVerbOfALaterReleaseIsNotTakenForASlip) {
-  EXPECT_EQ(Said({"runs"}), "runs is not available yet (`muster help` lists what is)");
+  EXPECT_EQ(Said({"estimate"}), "estimate is not available yet (`muster help` lists what is)");
   EXPECT_EQ(Said({"tune", "job.yaml"}), "tune is not available yet (`muster help` lists what is)");
   EXPECT_EQ(Said({"queue", "policy"}), "no verb \"policy\" of `muster queue` (one of show, list)");
 }

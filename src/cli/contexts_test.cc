@@ -5,8 +5,9 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
+
+#include "base/temp_folder.h"
 
 namespace muster::cli {
 namespace {
@@ -14,10 +15,7 @@ namespace {
 class ContextsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "muster-ctx-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-    ::setenv("XDG_CONFIG_HOME", folder_.c_str(), 1);
+    ::setenv("XDG_CONFIG_HOME", folder_.path().c_str(), 1);
     for (const char* name : {"MUSTER_DAEMON", "MUSTER_TOKEN", "MUSTER_CONTEXT"}) ::unsetenv(name);
     ContextFile file;
     file.current = "lab";
@@ -25,9 +23,8 @@ class ContextsTest : public ::testing::Test {
     file.contexts["true"] = {"unix:/run/other.sock", "", ""};
     ASSERT_TRUE(WriteContexts(ContextPath(), file));
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  std::string folder_;
+  TempFolder folder_;
 };
 
 TEST_F(ContextsTest, TheFileIsReadAsItWasWrittenAndIsTheUsersAlone) {

@@ -28,7 +28,7 @@ before, and YAML documents have `---` between.
 
 Keys are added, never renamed; those of each verb are listed with it, and an object of the API is
 described by its schema in [api.md](api.md). A list is an object with its noun as key: `{"jobs": [...]}`,
-`{"nodes": [...]}`, likewise `events`, `gpus`, `pools`, `queues`, `policies`, `reservations`, `decisions`,
+`{"nodes": [...]}`, likewise `events`, `gpus`, `pools`, `queues`, `policies`, `reservations`, `runs`, `decisions`,
 `usage`, `audit`, `users`, `tokens`, `checks`. A verb that changes something answers with `id`, `name` and, where there
 is one, `phase`; in a list when it takes several names. On a dry run each such object has
 `"dry_run": true`. Times are RFC 3339 in UTC, durations in milliseconds (`ran_ms`), memory in bytes.

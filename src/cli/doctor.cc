@@ -130,6 +130,14 @@ bool CheckDaemon(Session& session, Findings& findings, const std::string& ours) 
   const auto asked_ms = WallMs();
   const auto answer = session.client().Get("version");
   const auto& server = session.target().server;
+  // The document needs no store: who serves it is there, and what it lacks is something else.
+  if (!answer && session.client().Get("openapi.json")) {
+    findings.Ok("daemon", "answers at " + server);
+    findings.Fail("store", answer.error().message,
+                  "look at the database that `musterd --store` names, or at the disk of --state, "
+                  "and at the log of musterd");
+    return false;
+  }
   if (!answer) {
     const auto& hint = answer.error().hint;
     findings.Fail("daemon", answer.error().message,

@@ -293,11 +293,17 @@ constexpr std::array kKinds = {
            const auto step = Number(f, "step", -1);
            return "a checkpoint was taken" + (step < 0 ? "" : " at step " + std::to_string(step));
          }},
+    Kind{"job-resized",
+         [](const Json& f) {
+           return fmt::format("{} workers from here on; the change took {} ms",
+                              Number(f, "workers"), Number(f, "pause_ms"));
+         }},
     Kind{"speed-reported",
          [](const Json& f) {
            const auto speed = Part(f, "speed");
-           return fmt::format("a step took {} ms on {} GPUs", Number(speed, "step_us") / 1000,
-                              Number(speed, "gpus"));
+           const auto type = Text(speed, "gpu_type");
+           return fmt::format("a step took {} ms on {} GPUs{}", Number(speed, "step_us") / 1000,
+                              Number(speed, "gpus"), type.empty() ? "" : " of type " + type);
          }},
     Kind{"use-noted", UseNoted},
     Kind{"policy-applied", PolicyApplied},

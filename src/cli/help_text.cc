@@ -28,6 +28,7 @@ constexpr std::array kGroups = {
     VerbGroup{"Act", "cancel suspend resume requeue scale priority hold release checkpoint clone"},
     VerbGroup{"Enter", "attach exec shell port-forward"},
     VerbGroup{"Cluster", "nodes node gpus pools queue reservation usage decisions"},
+    VerbGroup{"Train and tune", "runs"},
     VerbGroup{"Admin and lab",
               "login logout whoami token user policy audit config doctor snapshot sim "
               "bench demo completion help version"}};

@@ -161,6 +161,33 @@ void Times(const Session& session, const Json& job) {
   session.Table({"  TIME", "WHAT", "WORKERS", "RULE", "FOR"}, rows);
 }
 
+// "gave back to queue ben, for job 7 (bob's prio)"
+std::string WhyResized(const Json& one) {
+  const auto what = one.value("what", "");
+  const auto queue = one.value("for_queue", "");
+  std::string text = what == "shrunk" ? "gave back" : what == "lost" ? "a worker was lost" : what;
+  if (!queue.empty()) text += " to queue " + queue;
+  if (const auto whom = ForWhom(one); !whom.empty()) {
+    text += ", for ";
+    text += whom;
+  } else if (one.contains("rule")) {
+    text += fmt::format(" ({})", one.value("rule", ""));
+  }
+  return text;
+}
+
+void Sizes(const Session& session, const Json& status) {
+  Rows rows;
+  for (const auto& one : status.value("sizes", Json::array())) {
+    rows.push_back({"  " + Clock(TimeMs(one, "at")), Plain(one.at("from")), Plain(one.at("to")),
+                    one.contains("pause_ms") ? Plain(one.at("pause_ms")) + " ms" : "",
+                    WhyResized(one)});
+  }
+  if (rows.empty()) return;
+  Section("Sizes");
+  session.Table({"  TIME", "FROM", "TO", "PAUSE", "WHY"}, rows);
+}
+
 std::string EndOf(const Json& worker) {
   if (!worker.contains("exit")) return "";
   const auto& exit = worker.at("exit");
@@ -236,6 +263,7 @@ int DescribeJob(Session& session, const std::string& job) {
     }
     Asked(got.value("spec", Json::object()));
     Times(session, got);
+    Sizes(session, status);
     Workers(session, status);
     LastEvents(session, got.value("id", ""));
   });

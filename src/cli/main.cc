@@ -1,9 +1,12 @@
 // `muster`: reads the command line and calls what was asked for. No logic of its own.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/complaint.h"
@@ -18,15 +21,31 @@ bool OutputArrived() {
   return std::cout.flush().good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
 }
 
+// The words, of which `muster runs` alone, or with flags of a list, means `muster runs list`.
+std::vector<std::string> WordsOf(int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  std::size_t verb = 0;
+  while (verb < words.size() && words[verb].starts_with('-')) {
+    verb += words[verb] == "--socket" || words[verb] == "--context" ? 2 : 1;
+  }
+  if (verb >= words.size() || words[verb] != "runs") return words;
+  const auto next = verb + 1 < words.size() ? words[verb + 1] : "-";
+  if (next.starts_with('-') && next != "-h" && next != "--help") {
+    words.insert(words.begin() + static_cast<std::ptrdiff_t>(verb) + 1, "list");
+  }
+  return words;
+}
+
 // Reads the words, which calls what they ask for; `status` is what that wrote.
 int Perform(CLI::App& app, int argc, char** argv, const int& status) {
-  if (const auto unknown = muster::cli::UnknownVerb(app, {argv + 1, argv + argc});
-      !unknown.empty()) {
+  auto words = WordsOf(argc, argv);
+  if (const auto unknown = muster::cli::UnknownVerb(app, words); !unknown.empty()) {
     std::cerr << "muster: " << unknown << "\n";
     return kUsageStatus;
   }
   try {
-    app.parse(argc, argv);
+    std::reverse(words.begin(), words.end());  // as the parser takes them
+    app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kUsageStatus;
   }

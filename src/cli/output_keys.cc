@@ -111,6 +111,14 @@ dry_run)"},
     {"reservation create", R"(. @Reservation
 dry_run)"},
     {"reservation delete", ". @Acted"},
+    {"runs list", ". @Runs"},
+    {"runs show", ". @RunDetail"},
+    {"runs compare", R"(runs[] @RunDetail in the order in which they were named
+differences[].key of the job file, with a dot between its words
+differences[].values[] of each; empty: its file has none)"},
+    {"runs export", R"(name
+file that was written
+points how many are in it)"},
     {"usage", ". @Usage"},
     {"decisions", ". @Decisions"},
     {"login,whoami", ". @WhoAmI"},
@@ -144,6 +152,10 @@ checks[].advice empty: nothing is to be done)"},
 file
 bytes
 revision the last one in it)"},
+    {"snapshot past", R"(name
+file
+bytes
+jobs how many are in it)"},
     {"snapshot replay", R"(events
 cycles
 decisions

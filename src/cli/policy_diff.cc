@@ -20,6 +20,7 @@
 #include "sim/jobs/read_jobs.h"
 #include "sim/jobs/run_jobs.h"
 #include "sim/past/diff.h"
+#include "sim/past/past_file.h"
 #include "sim/report/folder.h"
 #include "sim/report/report.h"
 
@@ -35,16 +36,18 @@ constexpr auto kAskEvery = std::chrono::milliseconds(250);
 constexpr std::size_t kGroupsShown = 10;
 constexpr std::size_t kJobsShown = 5;
 constexpr std::int64_t kGpusPerNode = 8;
+constexpr std::size_t kMostPastBytes = std::size_t{4} << 30;
 
 constexpr const char* kNote =
     "Replays the journal of the last days under the policy that runs (old) and under FILE\n"
     "(new), with the engine that runs in production, and shows who gains, who waits longer,\n"
     "utilisation and lost work; beside them what really happened. Nothing is changed. With\n"
-    "--trace the jobs of a public trace are played instead, here and without a daemon. What\n"
-    "a replay assumes is in docs/lab.md.";
+    "--trace the jobs of a public trace are played instead, with --past what was saved by\n"
+    "`muster snapshot past`, both here and without a daemon. What a replay assumes is in\n"
+    "docs/lab.md.";
 
 struct Words {
-  std::string file, since, trace, queues, old_file, to;
+  std::string file, since, trace, past, queues, old_file, to;
   std::int64_t node_count = 0, gpus_per_node = 0;
 };
 
@@ -80,36 +83,59 @@ Result<std::vector<model::Queue>> QueuesIn(const std::string& path) {
   return std::move(decoded.spec.queues);
 }
 
-// A trace, without a daemon.
-Result<Json> DiffTrace(const Words& words, const ReadPolicy& wanted) {
-  ReadPolicy old;
-  if (!words.old_file.empty()) {
-    auto read = PolicyIn(words.old_file);
-    if (!read) return tl::unexpected(read.error());
-    old = std::move(*read);
-  }
+struct Here {
+  sim::Past past;
+  engine::Policy old = {};
+};
+
+Result<Here> TraceHere(const Words& words) {
   auto queues = QueuesIn(words.queues);
   if (!queues) return tl::unexpected(queues.error());
   const auto trace = sim::ReadJobs(words.trace);
   if (!trace) return tl::unexpected(trace.error());
   const auto each = words.gpus_per_node > 0 ? words.gpus_per_node : kGpusPerNode;
   const auto nodes = words.node_count > 0 ? words.node_count : sim::NodesFor(trace->jobs, each);
-  const auto past = sim::PastOf(*trace, nodes, each, std::move(*queues));
+  auto past = sim::PastOf(*trace, nodes, each, std::move(*queues));
   if (!past) return tl::unexpected(past.error());
+  return Here{std::move(*past)};
+}
+
+Result<Here> PastHere(const std::string& path) {
+  const auto bytes = ReadFile(path, kMostPastBytes);
+  if (!bytes) return tl::unexpected(bytes.error());
+  auto file = sim::DecodePast(*bytes);
+  if (!file) {
+    auto error = file.error();
+    error.message = path + ": " + error.message;
+    return tl::unexpected(std::move(error));
+  }
+  return Here{std::move(file->past), engine::RecordedPolicy(file->policy)};
+}
+
+// A trace or a past that was saved, without a daemon.
+Result<Json> DiffHere(const Words& words, const ReadPolicy& wanted) {
+  auto here = words.past.empty() ? TraceHere(words) : PastHere(words.past);
+  if (!here) return tl::unexpected(here.error());
+  if (!words.old_file.empty()) {
+    const auto read = PolicyIn(words.old_file);
+    if (!read) return tl::unexpected(read.error());
+    here->old = read->policy;
+  }
+  const auto& past = here->past;
   Progress progress;
   const auto play = [&](const engine::Policy& policy, const char* name) {
-    auto played = sim::PlayPast(*past, policy, [&](double share) -> Result<void> {
+    auto played = sim::PlayPast(past, policy, [&](double share) -> Result<void> {
       progress.Say(fmt::format("{} policy: {:.0f} % of the jobs have ended", name, 100 * share));
       return {};
     });
     progress.Erase();
     return played;
   };
-  const auto before = play(old.policy, "old");
+  const auto before = play(here->old, "old");
   if (!before) return tl::unexpected(before.error());
   const auto after = play(wanted.policy, "new");
   if (!after) return tl::unexpected(after.error());
-  return Json::parse(model::WriteJson(sim::DiffToNode(sim::Compare(*past, *before, *after))));
+  return Json::parse(model::WriteJson(sim::DiffToNode(sim::Compare(past, *before, *after))));
 }
 
 // What really happened, by the daemon.
@@ -247,17 +273,18 @@ void Print(const Json& diff, bool wide) {
 }
 
 Result<void> CheckWords(const Words& words) {
-  const char* flag = !words.queues.empty()     ? "--queues"
-                     : !words.old_file.empty() ? "--old"
-                     : words.node_count > 0    ? "--node-count"
-                     : words.gpus_per_node > 0 ? "--gpus-per-node"
-                                               : nullptr;
+  const bool journal = words.trace.empty() && words.past.empty();
+  const char* flag = !words.queues.empty()                ? "--queues"
+                     : !words.old_file.empty() && journal ? "--old"
+                     : words.node_count > 0               ? "--node-count"
+                     : words.gpus_per_node > 0            ? "--gpus-per-node"
+                                                          : nullptr;
   if (words.trace.empty() && flag != nullptr) {
     return Fail(ErrorCode::kUsage, fmt::format("{} is for --trace", flag),
-                "the journal has its own nodes, queues and policy");
+                "what really happened has its own nodes, queues and policy");
   }
-  if (!words.trace.empty() && !words.since.empty()) {
-    return Fail(ErrorCode::kUsage, "--since is for the journal, and not for --trace",
+  if (!journal && !words.since.empty()) {
+    return Fail(ErrorCode::kUsage, "--since is for the journal, and not for --trace or --past",
                 "leave one of them out");
   }
   if (!words.since.empty() && !ParseDurationMs(words.since)) {
@@ -276,13 +303,13 @@ int RunDiff(Session& session, const Words& words, const Common& common) {
   }
   const auto wanted = PolicyIn(words.file);
   if (!wanted) return Refuse(wanted.error());
-  const auto diff =
-      words.trace.empty() ? DiffJournal(session, words, *wanted) : DiffTrace(words, *wanted);
+  const bool journal = words.trace.empty() && words.past.empty();
+  const auto diff = journal ? DiffJournal(session, words, *wanted) : DiffHere(words, *wanted);
   if (!diff) return Refuse(diff.error());
   if (!words.to.empty()) {
     report::Origin origin{common.version, {}, 0};
     origin.files = {{"new policy", wanted->file.name.empty() ? words.file : wanted->file.name},
-                    {"jobs of", words.trace.empty() ? "the journal" : words.trace}};
+                    {"jobs of", journal ? "the journal" : words.past + words.trace}};
     const auto files = report::DiffReport(origin, *diff);
     if (const auto written = report::WriteReport(words.to, files, common.yes); !written) {
       return Refuse(written.error());
@@ -302,12 +329,16 @@ void AddPolicyDiff(Verbs& verbs, CLI::App* policy) {
       verbs.Add(policy, "diff", "Show what another policy would have changed",
                 "muster policy diff examples/policies/gentle.yaml --since 24h\n"
                 "muster policy diff examples/policies/gentle.yaml --to replayed\n"
-                "muster policy diff examples/policies/gentle.yaml --trace examples/lab/jobs.csv",
+                "muster policy diff examples/policies/gentle.yaml --trace examples/lab/jobs.csv\n"
+                "muster policy diff examples/policies/gentle.yaml --past last-week.past",
                 [w, &verbs](Session& session) { return RunDiff(session, *w, verbs.common()); });
   AddOption(diff, "FILE", w->file, "a policy file; - is standard input").Required();
   AddOption(diff, "--since", w->since, "jobs of that time, and those that are here; default 7d");
-  AddOption(diff, "--trace", w->trace, "play this trace instead, without a daemon");
-  AddOption(diff, "--old", w->old_file, "with --trace: the old policy; default: the defaults");
+  auto trace = AddOption(diff, "--trace", w->trace, "play this trace instead, without a daemon");
+  AddOption(diff, "--past", w->past, "play what `muster snapshot past` saved, without a daemon")
+      .Excludes(trace);
+  AddOption(diff, "--old", w->old_file,
+            "the old policy; default: with --trace the defaults, with --past its own");
   AddOption(diff, "--queues", w->queues, "with --trace: a queue file; default: as the trace");
   AddOption(diff, "--node-count", w->node_count, "with --trace; default: for 95 % of the demand")
       .Between(1, 100'000);

@@ -1,7 +1,8 @@
 // PolicyDiff: `muster policy diff`: what another policy would have changed.
 //
-// What really happened is replayed by the daemon, as a simulation of its API; a trace is played
-// here, without a daemon. Both give the same document, from which the table and the page come.
+// What really happened is replayed by the daemon, as a simulation of its API; a trace, and a past
+// that was saved, are played here, without a daemon. All give the same document, from which the
+// table and the page come.
 #pragma once
 
 #include "cli/verbs.h"

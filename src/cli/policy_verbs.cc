@@ -142,7 +142,7 @@ int ChangePolicy(Session& session, const Words& words, const Change& change) {
       std::cerr << (same ? "no setting changes\n" : "what changes:\n");
       PrintChanges(answer, std::cerr);
     }
-    const auto sure = Confirm(question, *words.yes);
+    const auto sure = Confirm(question, same || *words.yes);
     if (!sure) return Refuse(sure.error());
     if (!*sure) {
       std::cerr << "nothing was changed\n";

@@ -9,10 +9,14 @@
 namespace muster::cli {
 namespace {
 
+constexpr const char* kEnded = "jobs have ended";
+
 // Tells how far a run is.
-std::function<void(double)> Teller(const std::string& run, Progress& progress) {
-  return [run, &progress](double share) {
-    progress.Say(fmt::format("{}: {:.0f} % of the jobs have ended", run, 100 * share));
+std::function<Result<void>(double)> Teller(const std::string& run, const char* what,
+                                           Progress& progress) {
+  return [run, what, &progress](double share) -> Result<void> {
+    progress.Say(fmt::format("{}: {:.0f} % of the {}", run, 100 * share, what));
+    return {};
   };
 }
 
@@ -74,7 +78,7 @@ Result<sim::ArenaResult> PlayArena(const SimWords& words, const std::string& pol
   options.seed = static_cast<std::uint64_t>(seed);
   if (words.node_count > 0) options.nodes = static_cast<int>(words.node_count);
   if (words.gpus_per_node > 0) options.gpus_per_node = static_cast<int>(words.gpus_per_node);
-  options.progress = Teller(fmt::format("{} seed {}", policy, seed), progress);
+  options.progress = Teller(fmt::format("{} seed {}", policy, seed), kEnded, progress);
   auto run = sim::RunArena(options, clock);
   progress.Erase();
   return run;
@@ -83,9 +87,9 @@ Result<sim::ArenaResult> PlayArena(const SimWords& words, const std::string& pol
 Result<sim::OpenbResult> PlayOpenb(const SimWords& words, const std::string& policy,
                                    std::int64_t seed, Progress& progress) {
   SystemClock clock;
-  progress.Say(fmt::format("{} seed {}", policy, seed));
-  auto run =
-      sim::RunOpenb({words.nodes, words.pods, policy, static_cast<std::uint64_t>(seed)}, clock);
+  sim::OpenbOptions options{words.nodes, words.pods, policy, static_cast<std::uint64_t>(seed)};
+  options.progress = Teller(fmt::format("{} seed {}", policy, seed), "pods", progress);
+  auto run = sim::RunOpenb(options, clock);
   progress.Erase();
   return run;
 }
@@ -100,7 +104,7 @@ Result<sim::JobsResult> PlayJobs(const SimWords& words, const std::string& polic
   options.estimates = words.estimates;
   options.over_time = over_time;
   if (words.gpus_per_node > 0) options.gpus_per_node = words.gpus_per_node;
-  options.progress = Teller(policy, progress);
+  options.progress = [tell = Teller(policy, kEnded, progress)](double share) { (void)tell(share); };
   auto run = sim::RunJobs(options, clock);
   progress.Erase();
   return run;

@@ -7,7 +7,9 @@
 
 #include "cli/progress.h"
 #include "cli/table.h"
+#include "model/document_writer.h"
 #include "sim/jobs/generate.h"
+#include "sim/set_runs.h"
 
 namespace muster::cli {
 namespace {
@@ -52,13 +54,7 @@ Result<Shown> ShowOpenb(const SimWords& words, const std::string& policy, std::i
                         Progress& progress) {
   const auto run = PlayOpenb(words, policy, seed, progress);
   if (!run) return tl::unexpected(run.error());
-  return Shown{{{"policy", policy},
-                {"seed", seed},
-                {"gpu_allocation_pct", run->gpu_allocation_pct},
-                {"fragmentation_pct", run->fragmentation_pct},
-                {"placed", run->placed},
-                {"failed", run->failed},
-                {"wall_s", run->wall_s}},
+  return Shown{Json::parse(model::WriteJson(sim::OpenbNode(policy, seed, *run))),
                {run->gpu_allocation_pct, run->fragmentation_pct, static_cast<double>(run->placed),
                 static_cast<double>(run->failed)}};
 }
@@ -67,18 +63,7 @@ Result<Shown> ShowArena(const SimWords& words, const std::string& policy, std::i
                         Progress& progress) {
   const auto run = PlayArena(words, policy, seed, progress);
   if (!run) return tl::unexpected(run.error());
-  Json jobs = Json::array();
-  for (const auto& job : run->jobs) jobs.push_back({{"name", job.name}, {"jct_s", job.jct_s}});
-  return Shown{{{"policy", policy},
-                {"seed", seed},
-                {"workload", words.workload},
-                {"mean_jct_s", run->mean_jct_s},
-                {"p99_jct_s", run->p99_jct_s},
-                {"makespan_s", run->makespan_s},
-                {"restarts", run->restarts},
-                {"policy_ms_p50", run->policy_ms_p50},
-                {"wall_s", run->wall_s},
-                {"jobs", std::move(jobs)}},
+  return Shown{Json::parse(model::WriteJson(sim::ArenaNode(policy, seed, words.workload, *run))),
                {run->mean_jct_s, run->p99_jct_s, static_cast<double>(run->makespan_s),
                 static_cast<double>(run->restarts), run->policy_ms_p50}};
 }

@@ -29,6 +29,17 @@ json ToJson(const Checkpointed& line) {
   return {
       {"type", "checkpointed"}, {"step", line.step}, {"path", line.path}, {"at_ms", line.at_ms}};
 }
+json ToJson(const Resized& line) {
+  json out = {{"type", "resized"}, {"workers", line.workers}, {"pause_ms", line.pause_ms}};
+  if (line.step) out["step"] = *line.step;
+  return out;
+}
+json ToJson(const Kept& line) {
+  return {{"type", "kept"},
+          {"path", line.path},
+          {"hash", line.hash},
+          {"numbers", NumbersToJson(line.numbers)}};
+}
 json ToJson(const Leaving& line) { return {{"type", "leaving"}, {"reason", line.reason}}; }
 
 json ToJson(const Welcome& line) {
@@ -62,19 +73,34 @@ void Read(Fields& fields, Hello& line) {
   fields.Take("pid", line.pid);
 }
 void Read(Fields&, Ready&) {}
+void ReadNumbers(Fields& fields, std::map<std::string, double>& numbers) {
+  fields.Take("numbers", numbers);
+  if (numbers.size() > kMostNumbers) {
+    fields.Refuse("numbers", fmt::format("at most {} are taken", kMostNumbers));
+  }
+}
 void Read(Fields& fields, Progress& line) {
   fields.Take("step", line.step);
   fields.Take("epoch", line.epoch);
   fields.Take("samples", line.samples);
-  fields.Take("numbers", line.numbers);
-  if (line.numbers.size() > kMostNumbers) {
-    fields.Refuse("numbers", fmt::format("at most {} are taken", kMostNumbers));
-  }
+  ReadNumbers(fields, line.numbers);
 }
 void Read(Fields& fields, Checkpointed& line) {
   fields.Need("step", line.step);
   fields.Need("path", line.path);
   fields.Take("at_ms", line.at_ms);
+}
+void Read(Fields& fields, Resized& line) {
+  fields.Need("workers", line.workers);
+  fields.Need("pause_ms", line.pause_ms);
+  fields.Take("step", line.step);
+  if (line.workers < 0) fields.Refuse("workers", "must not be negative");
+  if (line.pause_ms < 0) fields.Refuse("pause_ms", "must not be negative");
+}
+void Read(Fields& fields, Kept& line) {
+  fields.Need("path", line.path);
+  fields.Take("hash", line.hash);
+  ReadNumbers(fields, line.numbers);
 }
 void Read(Fields& fields, Leaving& line) { fields.Take("reason", line.reason); }
 
@@ -127,6 +153,8 @@ Result<Said> DecodeSaid(std::string_view line) {
         ReadIf<Ready>(type, "ready", fields, said) ||
         ReadIf<Progress>(type, "report", fields, said) ||
         ReadIf<Checkpointed>(type, "checkpointed", fields, said) ||
+        ReadIf<Resized>(type, "resized", fields, said) ||
+        ReadIf<Kept>(type, "kept", fields, said) ||
         ReadIf<Leaving>(type, "leaving", fields, said)) {
       return;
     }

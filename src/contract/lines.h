@@ -42,11 +42,24 @@ struct Checkpointed {
   std::int64_t at_ms = 0;  // 0: now
   friend bool operator==(const Checkpointed&, const Checkpointed&) = default;
 };
+struct Resized {  // the gang works on with so many workers; one of them says it
+  std::int64_t workers = 0;
+  std::int64_t pause_ms = 0;  // in which nobody worked
+  std::optional<std::int64_t> step;
+  friend bool operator==(const Resized&, const Resized&) = default;
+};
+// The model that came out of the training, in a file that stays.
+struct Kept {
+  std::string path;
+  std::string hash;                       // of its parameters, as the program counts it
+  std::map<std::string, double> numbers;  // how good it is: test_loss, ...
+  friend bool operator==(const Kept&, const Kept&) = default;
+};
 struct Leaving {
   std::string reason;
   friend bool operator==(const Leaving&, const Leaving&) = default;
 };
-using Said = std::variant<Hello, Ready, Progress, Checkpointed, Leaving>;
+using Said = std::variant<Hello, Ready, Progress, Checkpointed, Resized, Kept, Leaving>;
 
 struct Welcome {
   int version = 0;

@@ -8,7 +8,9 @@ namespace {
 TEST(Lines, WhatAWorkerSaysSurvivesItsCodec) {
   for (const Said& said :
        {Said{Hello{1, 42}}, Said{Ready{}}, Said{Progress{120, 3, {}, {{"loss", 1.25}}}},
-        Said{Checkpointed{120, "/ckpt/120.pt", 7}}, Said{Leaving{"out of data"}}}) {
+        Said{Checkpointed{120, "/ckpt/120.pt", 7}}, Said{Resized{4, 35, 120}},
+        Said{Resized{4, 0, {}}}, Said{Leaving{"out of data"}},
+        Said{Kept{"/ckpt/model.safetensors", "00ff", {{"test_loss", 0.25}}}}}) {
     const auto line = Encode(said);
     EXPECT_EQ(line.find('\n'), line.size() - 1);
     EXPECT_EQ(DecodeSaid(line), said) << line;
@@ -44,6 +46,9 @@ TEST(Lines, SaysWhatIsWrong) {
             "line: numbers: must be an object of numbers");
   EXPECT_EQ(fault(R"({"type":"report","step":1.5})"), "line: step: must be a whole number");
   EXPECT_EQ(fault(R"({"type":"checkpointed","step":1})"), "line: path: missing");
+  EXPECT_EQ(fault(R"({"type":"resized","workers":1})"), "line: pause_ms: missing");
+  EXPECT_EQ(fault(R"({"type":"resized","workers":1,"pause_ms":-1})"),
+            "line: pause_ms: must not be negative");
   EXPECT_EQ(DecodeTold(R"({"type":"resize","generation":1,"members":[1]})").error().message,
             "line: members: must be an array of objects");
 }

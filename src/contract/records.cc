@@ -58,6 +58,17 @@ std::string Encode(const Report& record) {
   Put(out, "step", record.step);
   Put(out, "epoch", record.epoch);
   Put(out, "samples", record.samples);
+  for (const auto& size : record.sizes) {
+    out["sizes"].push_back({{"at_ms", size.at_ms},
+                            {"workers", size.workers},
+                            {"pause_ms", size.pause_ms},
+                            {"step", size.step}});
+  }
+  if (!record.kept_path.empty()) {
+    out["kept_path"] = record.kept_path;
+    out["kept_hash"] = record.kept_hash;
+    out["kept_numbers"] = NumbersToJson(record.kept_numbers);
+  }
   return Dump(out);
 }
 
@@ -114,6 +125,17 @@ Result<Report> DecodeReport(std::string_view text) {
     fields.Take("epoch", record.epoch);
     fields.Take("samples", record.samples);
     fields.Take("numbers", record.numbers);
+    fields.Take("kept_path", record.kept_path);
+    fields.Take("kept_hash", record.kept_hash);
+    fields.Take("kept_numbers", record.kept_numbers);
+    if (!fields.Has("sizes")) return;
+    fields.Objects("sizes", [&](Fields& item) {
+      auto& size = record.sizes.emplace_back();
+      item.Need("at_ms", size.at_ms);
+      item.Need("workers", size.workers);
+      item.Need("pause_ms", size.pause_ms);
+      item.Take("step", size.step);
+    });
   });
   if (error) return tl::unexpected(*std::move(error));
   return record;

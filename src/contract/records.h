@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -44,7 +45,18 @@ struct ExitRecord {
   friend bool operator==(const ExitRecord&, const ExitRecord&) = default;
 };
 
+// The gang works on with so many workers, after a pause.
+struct SizeRecord {
+  std::int64_t at_ms = 0;  // no two of a launch are alike
+  std::int64_t workers = 0;
+  std::int64_t pause_ms = 0;
+  std::int64_t step = -1;  // -1: not said
+
+  friend bool operator==(const SizeRecord&, const SizeRecord&) = default;
+};
+
 // What the worker last said about itself, and when somebody last typed at it.
+inline constexpr std::size_t kSizesReported = 16;
 struct Report {
   std::string launch;
   std::int64_t at_ms = 0;          // when it said so; 0: it has said nothing
@@ -55,6 +67,11 @@ struct Report {
   std::optional<std::int64_t> epoch;
   std::optional<std::int64_t> samples;
   std::map<std::string, double> numbers;  // loss, lr, ...; may be infinite or no number
+  std::vector<SizeRecord> sizes;          // the newest kSizesReported, in the order of their times
+  // The model that it kept; an empty path: none.
+  std::string kept_path;
+  std::string kept_hash;
+  std::map<std::string, double> kept_numbers;
 
   friend bool operator==(const Report&, const Report&) = default;
 };

@@ -32,8 +32,14 @@ TEST(Records, ReportsKeepTheirNumbersToTheLastBit) {
     report.step = step;
     report.last_input_ms = step;
     report.ready = true;
+    if (step % 2 == 0) report.sizes = {{step, 4, 35, 120}, {step, 2, 0, -1}};
     for (const auto& [name, value] : drawn) {
       if (std::isfinite(value)) report.numbers["n" + std::to_string(report.numbers.size())] = value;
+    }
+    report.kept_path = *rc::gen::element<std::string>("", "/ckpt/model.safetensors");
+    if (!report.kept_path.empty()) {
+      report.kept_hash = "00ff";
+      report.kept_numbers = report.numbers;
     }
     RC_ASSERT(DecodeReport(Encode(report)) == report);
   }));

@@ -37,7 +37,10 @@ void CheckMessage(Fields& fields, std::string& message) {
 std::string Encode(const Tell& tell) {
   nlohmann::json out = {{"version", kContractVersion},
                         {"kind", kKinds.at(static_cast<std::size_t>(tell.kind))}};
-  if (tell.kind == Tell::Kind::kStop) out["grace_ms"] = tell.grace_ms;
+  if (tell.kind == Tell::Kind::kStop) {
+    out["grace_ms"] = tell.grace_ms;
+    if (tell.leave) out["leave"] = true;
+  }
   if (tell.kind == Tell::Kind::kSignal) out["signal"] = tell.signal;
   if (tell.kind == Tell::Kind::kMessage) out["message"] = tell.message;
   if (tell.kind == Tell::Kind::kShow) out["text"] = tell.text;
@@ -55,6 +58,7 @@ Result<Tell> DecodeTell(std::string_view text) {
     tell.kind = static_cast<Tell::Kind>(found - kKinds.begin());
     if (tell.kind == Tell::Kind::kStop) {
       fields.Take("grace_ms", tell.grace_ms);
+      fields.Take("leave", tell.leave);
       if (tell.grace_ms < -1) fields.Refuse("grace_ms", "must be -1 or more");
     } else if (tell.kind == Tell::Kind::kSignal) {
       fields.Need("signal", tell.signal);

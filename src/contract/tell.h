@@ -25,6 +25,7 @@ struct Tell {
   std::string signal;          // kSignal: "SIGUSR2", to the worker's process group
   std::string message;         // kMessage: one JSON object, handed to the worker as one line
   std::string text{};          // kShow: a line for whoever sits at the worker, and for its log
+  bool leave = false;          // kStop: the others go on without it
 
   friend bool operator==(const Tell&, const Tell&) = default;
 };

@@ -18,6 +18,7 @@ TEST(Tell, EachKindSurvivesItsCodec) {
        {Tell{Tell::Kind::kStop, 250, "", ""}, Tell{Tell::Kind::kKill, -1, "", ""},
         Tell{Tell::Kind::kSignal, -1, "SIGUSR2", ""},
         Tell{Tell::Kind::kMessage, -1, "", R"({"type":"leave","grace_ms":1})"},
+        Tell{Tell::Kind::kStop, 250, "", "", "", true},
         Tell{Tell::Kind::kShow, -1, "", "", "it is idle"}}) {
     EXPECT_EQ(DecodeTell(Encode(tell)), tell);
   }

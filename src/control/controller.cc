@@ -2,6 +2,7 @@
 #include "control/controller.h"
 
 #include "control/idle.h"
+#include "control/runs.h"
 
 #include <algorithm>
 
@@ -75,10 +76,10 @@ void Controller::Emit(model::EventBody body) {
   const auto none = [&event]<typename... T>() {
     return (std::holds_alternative<T>(event.body) || ...);
   };
-  const bool idle =
-      none.operator()<model::CycleRan, model::WorkerPlaced, model::WorkerLeaving,
-                      model::WorkerStarted, model::UseNoted, model::UserSet, model::UserRemoved,
-                      model::TokenMade, model::TokenRevoked, model::RequestAnswered>();
+  const bool idle = none.operator()<model::CycleRan, model::WorkerPlaced, model::WorkerLeaving,
+                                    model::WorkerStarted, model::UseNoted, model::UserSet,
+                                    model::UserRemoved, model::TokenMade, model::TokenRevoked,
+                                    model::RequestAnswered, model::JobResized>();
   dirty_ |= !idle;
 }
 
@@ -141,7 +142,7 @@ void Controller::RecallRuntimes() {
   auto ended = ports_.store.History({.limit = kRuntimesRecalled});
   if (!ended) return;
   for (auto row = ended->rbegin(); row != ended->rend(); ++row) {
-    if (const auto job = state::DecodeJobRecord(row->body); job) outlook_.Ended(*job);
+    if (const auto job = state::DecodeJobRecord(row->body); job) outlook_.Ended(*job, state_);
   }
 }
 
@@ -252,7 +253,10 @@ void Controller::TakeUp(const LaunchKey& key, Found found) {
   const bool leaving = record.phase == WorkerPhase::kLeaving;
   switch (found) {
     case Found::kAlive:
-      if (leaving) effects_.push_back({Effect::Kind::kStop, key, record.node});
+      if (leaving) {
+        const bool alone = record.why == StopWhy::kShrunk;
+        effects_.push_back({alone ? Effect::Kind::kLeave : Effect::Kind::kStop, key, record.node});
+      }
       if (!leaving && !engine_.HasPlace(key.job, key.worker) && job->stopping == StopWhy::kNone) {
         StopJob(key.job, StopWhy::kRequeued, "musterd: its place is gone");
       }
@@ -282,6 +286,7 @@ Result<void> Controller::Turn() {
     if (auto ran = RunCycle(); !ran) return ran;
   }
   if (auto written = Commit(); !written) return written;
+  if (ports_.runs != nullptr) ports_.runs->Keep(NowMs(), NowMs() - settings_.keep_history_ms);
   Release();
   // What was asked for is written; a snapshot that fails is tried again later.
   if (auto saved = MaybeSnapshot(); !saved) snapshot_at_ = state_.revision();
@@ -316,6 +321,7 @@ void Controller::Release() {
       // A node that is not here any more: whichever pool has the launch knows.
       for (auto* each : ports_.pools) {
         if (effect.kind == Effect::Kind::kStop) each->Stop(effect.key);
+        if (effect.kind == Effect::Kind::kLeave) each->Leave(effect.key);
         if (effect.kind == Effect::Kind::kKill) each->Kill(effect.key);
         if (effect.kind == Effect::Kind::kForget) each->Forget(effect.key);
       }
@@ -334,6 +340,13 @@ void Controller::Release() {
       }
       case Effect::Kind::kStop:
         pool->Stop(effect.key);
+        break;
+      case Effect::Kind::kLeave:
+        pool->Leave(effect.key);
+        break;
+      case Effect::Kind::kResize:
+        if (state_.Find(effect.key.job) == nullptr) break;
+        pool->Resize(effect.key, MembersNow(effect.key.job));
         break;
       case Effect::Kind::kKill:
         pool->Kill(effect.key);
@@ -397,6 +410,7 @@ Result<void> Controller::MaybeSnapshot() {
 }
 
 Result<void> Controller::Finish() {
+  if (ports_.runs != nullptr) ports_.runs->Keep(NowMs(), NowMs() - settings_.keep_history_ms, true);
   if (auto written = Commit(); !written) return written;
   if (state_.revision() == snapshot_at_) return {};
   return ports_.store.SaveSnapshot({state_.revision(), state_.Encode()}, built_at_);
@@ -448,7 +462,7 @@ Result<void> Controller::RunCycle() {
 
 // The engine's actions as events, and what follows from them.
 void Controller::Carry(const model::Plan& plan) {
-  std::set<JobNumber> touched, started, regroup;
+  std::set<JobNumber> touched, started, regroup, resized;
   for (const auto& action : plan.actions) {
     const JobNumber id = engine_.NumberOf(action.job);
     const JobRecord& job = *state_.Find(id);
@@ -456,7 +470,9 @@ void Controller::Carry(const model::Plan& plan) {
     switch (action.kind) {
       case model::ActionKind::kStart:
       case model::ActionKind::kGrow: {
-        if (job.Holds() && !started.contains(id) && NeedsRegroup(*job.spec)) regroup.insert(id);
+        if (job.Holds() && !started.contains(id)) {
+          (NeedsRegroup(*job.spec) ? regroup : resized).insert(id);
+        }
         const auto launch =
             action.worker < job.workers.size() ? job.workers[action.worker].launch + 1 : 1;
         Emit(model::WorkerPlaced{id, action.worker, launch, engine_.NodeName(action.node),
@@ -472,14 +488,15 @@ void Controller::Carry(const model::Plan& plan) {
                                                                    : StopWhy::kPaused;
         const JobNumber cause = engine_.NumberOf(action.cause);
         Leave({id, action.worker, why, action.rule, cause == id ? 0 : cause, action.lost_gpu_ms},
-              Effect::Kind::kStop);
-        if (why != StopWhy::kPaused && NeedsRegroup(*job.spec)) regroup.insert(id);
+              why == StopWhy::kShrunk ? Effect::Kind::kLeave : Effect::Kind::kStop);
+        if (why != StopWhy::kPaused) (NeedsRegroup(*job.spec) ? regroup : resized).insert(id);
         break;
       }
     }
   }
   for (const JobNumber id : regroup) Regroup(id);
   for (const JobNumber id : started) Start(id);
+  for (const JobNumber id : resized) TellSize(id);
   EndUnordered();
   for (const JobNumber id : touched) CheckJob(id);
 }

@@ -100,6 +100,8 @@ struct Vitals {
   bool writable = true;  // the last commit went well
 };
 
+class Runs;
+
 class Controller {
  public:
   struct Ports {
@@ -109,6 +111,7 @@ class Controller {
     state::MarkFile* mark = nullptr;  // none: a journal whose end is missing is not noticed
     // Told of everything that has been written, in order.
     std::function<void(const Controller&, std::span<const state::Record>)> written = {};
+    Runs* runs = nullptr;  // none: what jobs report is not kept
   };
   Controller(Ports ports, Settings settings);
   ~Controller();
@@ -166,6 +169,7 @@ class Controller {
   EngineView& engine() { return engine_; }
   state::Store& store() { return ports_.store; }
   std::int64_t NowMs();
+  Runs* runs() { return ports_.runs; }
   pools::Pool* PoolOf(const std::string& node);
   // Everything the engine saw since its cluster was built; what `muster snapshot replay` takes.
   Result<std::string> Export();
@@ -188,7 +192,16 @@ class Controller {
  private:
   using StopWhy = model::StopWhy;
   struct Effect {
-    enum class Kind : std::uint8_t { kStart, kStop, kKill, kForget, kCheckpoint, kWarnIdle };
+    enum class Kind : std::uint8_t {
+      kStart,
+      kStop,
+      kLeave,
+      kKill,
+      kForget,
+      kCheckpoint,
+      kWarnIdle,
+      kResize
+    };
     Kind kind;
     pools::LaunchKey key;
     std::string node;  // empty: whichever pool knows it
@@ -206,6 +219,8 @@ class Controller {
   void TakeUp(const pools::LaunchKey& key, pools::Found found);
 
   void Handle(const pools::PoolEvent& event);
+  void HandleReport(const pools::LaunchKey& key);
+  void HandleSpeed(const pools::PoolEvent& event);
   void HandleEnd(const pools::LaunchKey& key, const model::ExitFacts& exit);
   void AfterExit(JobNumber job, std::uint32_t worker, const model::ExitFacts& exit);
   void Settle(JobNumber job, std::uint32_t worker, const model::ExitFacts& exit);
@@ -219,6 +234,8 @@ class Controller {
               const model::ExitFacts& exit);
   Result<void> RunCycle();
   void Carry(const model::Plan& plan);
+  void TellSize(JobNumber job);
+  contract::Resize MembersNow(JobNumber job) const;
   void CheckDue();
   void CheckReservations();
   void CheckJob(JobNumber job);

@@ -9,6 +9,8 @@
 namespace muster::control {
 
 using model::Framework;
+using state::JobRecord;
+using state::WorkerPhase;
 
 std::vector<int> WorkerRoles(const model::Job& spec) {
   std::vector<int> roles;
@@ -66,6 +68,28 @@ bool FirstWorkerDecides(const model::Job& spec) {
     default:
       return false;
   }
+}
+
+// Those who stay are told who they will be.
+void Controller::TellSize(JobNumber id) {
+  const JobRecord& job = *state_.Find(id);
+  for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
+    const auto& worker = job.workers[w];
+    if (worker.phase != WorkerPhase::kRunning) continue;
+    effects_.push_back({Effect::Kind::kResize, {id, w, worker.launch}, worker.node});
+  }
+}
+
+contract::Resize Controller::MembersNow(JobNumber id) const {
+  const JobRecord& job = *state_.Find(id);
+  contract::Resize line;
+  line.generation = static_cast<std::int64_t>(job.revision);
+  for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
+    const auto& worker = job.workers[w];
+    if (worker.phase != WorkerPhase::kPlaced && worker.phase != WorkerPhase::kRunning) continue;
+    line.members.push_back({static_cast<int>(w), worker.node, std::nullopt});
+  }
+  return line;
 }
 
 }  // namespace muster::control

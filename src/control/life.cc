@@ -1,9 +1,12 @@
 // The life of jobs and workers: what pools report, what is due, how jobs end and come back.
 #include <algorithm>
+#include <bit>
+#include <set>
 
 #include "base/check.h"
 #include "control/controller.h"
 #include "control/idle.h"
+#include "control/runs.h"
 
 namespace muster::control {
 
@@ -16,6 +19,7 @@ using state::WorkerPhase;
 namespace {
 
 constexpr std::int64_t kIdleUnknownMs = 5'000;
+constexpr std::int64_t kSteadyMs = 5'000;
 constexpr std::int64_t kIdleLookMs = 500;          // at the soonest
 constexpr std::int64_t kIdleWarnedLookMs = 5'000;  // at the latest: the warning is taken back soon
 
@@ -60,6 +64,36 @@ bool Applies(const state::WorkerRecord& worker, std::uint32_t launch) {
   return worker.launch == launch && worker.Holds();
 }
 
+// Workers of the elastic runtime have all that one of them had: when one is killed or lost those
+// that are left go on, if they are enough, and the scheduler finds a place for it again. One that
+// ended soon after its start would end so again.
+bool GoesOnWithout(const JobRecord& job, std::uint32_t worker, const model::ExitFacts& exit) {
+  const auto& spec = *job.spec;
+  if (spec.framework != model::Framework::kMuster || spec.groups.size() != 1) return false;
+  if (exit.oom || (exit.signal == 0 && !exit.lost)) return false;
+  const auto started_ms = job.workers[worker].started_ms;
+  if (started_ms == 0 || exit.ended_ms - started_ms < kSteadyMs) return false;
+  const auto left = job.Count(WorkerPhase::kPlaced) + job.Count(WorkerPhase::kRunning);
+  return static_cast<std::int64_t>(left) >= spec.groups[0].minimum;
+}
+
+// Of a batch that all GPUs of the job share; what was told of another number of workers than it has
+// now is of no use.
+bool OfAllGpus(const JobRecord& job, std::int64_t workers, model::Speed& speed) {
+  std::set<std::string> nodes;
+  std::int64_t running = 0;
+  for (const auto& worker : job.workers) {
+    if (worker.phase != WorkerPhase::kRunning) continue;
+    ++running;
+    speed.gpus += std::popcount(worker.devices);
+    nodes.insert(worker.node);
+  }
+  if (running != workers || speed.gpus == 0) return false;
+  speed.nodes = static_cast<std::int32_t>(nodes.size());
+  speed.samples = std::max(1, speed.samples / speed.gpus);
+  return true;
+}
+
 // What no training job can have told in earnest is dropped.
 bool Sound(const model::Speed& speed) {
   return speed.nodes >= 1 && speed.gpus >= speed.nodes && speed.samples >= 1 &&
@@ -91,8 +125,15 @@ void Controller::Handle(const PoolEvent& event) {
       if (known() == nullptr) return;
       return Emit(model::CheckpointTaken{event.key.job, event.at_ms, event.step});
     case PoolEvent::Kind::kSpeed:
-      if (known() == nullptr || !Sound(event.speed)) return;
-      return Emit(model::SpeedReported{event.key.job, event.speed});
+      if (known() == nullptr) return;
+      return HandleSpeed(event);
+    case PoolEvent::Kind::kResized:
+      // Shims tell again after a restart of the daemon; of a gang only one worker tells.
+      if (known() == nullptr || event.at_ms <= state_.Find(event.key.job)->resized_ms) return;
+      return Emit(
+          model::JobResized{event.key.job, event.at_ms, event.workers, event.pause_ms, event.step});
+    case PoolEvent::Kind::kReport:
+      return HandleReport(event.key);
     case PoolEvent::Kind::kNodeUp:
     case PoolEvent::Kind::kNodeDown: {
       const auto node = state_.nodes().find(event.node);
@@ -114,6 +155,24 @@ void Controller::Handle(const PoolEvent& event) {
       return Emit(model::NodeWent{event.node, up, event.text});
     }
   }
+}
+
+void Controller::HandleReport(const LaunchKey& key) {
+  const auto* job = state_.Find(key.job);
+  if (ports_.runs == nullptr || job == nullptr || key.worker >= job->workers.size()) return;
+  const auto& worker = job->workers[key.worker];
+  auto* pool = Applies(worker, key.launch) ? PoolOf(worker.node) : nullptr;
+  const auto report = pool == nullptr ? std::nullopt : pool->ReportOf(key);
+  if (report) ports_.runs->Hear(*job, key.worker, *report);
+}
+
+void Controller::HandleSpeed(const PoolEvent& event) {
+  const JobRecord& job = *state_.Find(event.key.job);
+  model::Speed speed = event.speed;
+  if (speed.gpus == 0 && !OfAllGpus(job, event.workers, speed)) return;
+  if (!Sound(speed)) return;
+  if (speed.gpu_type.empty()) speed.gpu_type = state_.GpuTypeOf(job);
+  Emit(model::SpeedReported{job.id, std::move(speed)});
 }
 
 void Controller::HandleEnd(const LaunchKey& key, const model::ExitFacts& exit) {
@@ -147,7 +206,9 @@ void Controller::AfterExit(JobNumber id, std::uint32_t worker, const model::Exit
     if (!job.Holds()) Settle(id, worker, exit);
     return;
   }
-  if (phase == WorkerPhase::kFailed) return FailGang(id, worker, exit);
+  if (phase == WorkerPhase::kFailed) {
+    return GoesOnWithout(job, worker, exit) ? TellSize(id) : FailGang(id, worker, exit);
+  }
   const auto progress = Look(job);
   const auto why = job.workers[worker].why;
   if (progress.succeeded && !progress.working) {
@@ -260,7 +321,8 @@ void Controller::EndJob(JobNumber id, End end, StopWhy why, std::uint32_t worker
   const JobRecord& job = *state_.Find(id);
   history_.push_back({id, job.spec->name, job.user, job.spec->queue, std::string(Name(end)),
                       job.submitted_ms, job.ending->at_ms, state::EncodeJobRecord(job)});
-  outlook_.Ended(job);
+  outlook_.Ended(job, state_);
+  if (ports_.runs != nullptr) ports_.runs->Ended(job);
   // One after the other and not one inside the other: chains of followers can be long.
   if (refusing_) return;
   refusing_ = true;

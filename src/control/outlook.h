@@ -4,7 +4,8 @@
 // Advice: the run time that is to be expected of a new job is written into the journal with its
 // submission, so that a replay decides the same; nothing else depends on what is known here. Each
 // cycle some of the jobs that have just come and have to wait are asked about, and what becomes of
-// them teaches the forecast. GPUs of all types count alike.
+// them teaches the forecast. Of a job that names GPU types only those count: who else waits for
+// them and who holds some.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ namespace muster::control {
 class Outlook {
  public:
   // --- What happens
-  void Ended(const state::JobRecord& job);
+  void Ended(const state::JobRecord& job, const state::State& state);
   void Submitted(model::JobNumber job) { fresh_.push_back(job); }
   void Started(model::JobNumber job, std::int64_t now_ms);
   void Cycled(const state::State& state, const sim::EngineView& engine, std::int64_t now_ms);

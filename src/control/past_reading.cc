@@ -9,6 +9,7 @@
 
 #include "control/view_parts.h"
 #include "sim/job_speed.h"
+#include "sim/past/past_file.h"
 
 namespace muster::control {
 
@@ -29,9 +30,16 @@ struct Size {
   std::int64_t workers = 0, gpu_milli = 0;
   int gpus = 0;
   std::set<std::string> nodes;
+  std::string gpu_type;
 };
 
-Size SizeOf(const JobRecord& job) {
+// The type of the GPUs that somebody held there.
+std::string GpuTypeOn(const sim::Past& past, const std::string& name, std::uint64_t devices) {
+  const auto node = std::ranges::find(past.nodes, name, &model::Node::name);
+  return node == past.nodes.end() ? "" : model::GpuTypeOf(*node, devices);
+}
+
+Size SizeOf(const sim::Past& past, const JobRecord& job) {
   Size size;
   const auto roles = WorkerRoles(*job.spec);
   for (std::size_t w = 0; w < job.workers.size() && w < roles.size(); ++w) {
@@ -43,6 +51,7 @@ Size SizeOf(const JobRecord& job) {
     size.gpu_milli += sim::HeldMilli(*job.spec, roles[w], worker.devices);
     size.gpus += std::popcount(worker.devices);
     size.nodes.insert(worker.node);
+    size.gpu_type = GpuTypeOn(past, worker.node, worker.devices);
   }
   return size;
 }
@@ -55,12 +64,14 @@ std::optional<engine::JobSpeed> SpeedOf(const std::shared_ptr<const state::Speed
 // What a job did, from the events of its workers.
 class Worked {
  public:
-  explicit Worked(const sim::PastJob& job) : job_(job), speed_(SpeedOf(job.speed)) {}
+  Worked(const sim::Past& past, const sim::PastJob& job)
+      : past_(past), job_(job), speed_(SpeedOf(job.speed)) {}
 
   void Add(std::int64_t at_ms, const model::EventBody& body) {
     if (const auto* placed = std::get_if<model::WorkerPlaced>(&body)) {
       Until(at_ms);
       held_[placed->worker] = {placed->node, std::popcount(placed->devices)};
+      gpu_type_ = GpuTypeOn(past_, placed->node, placed->devices);
     }
     if (const auto* ended = std::get_if<model::WorkerEnded>(&body)) {
       Until(at_ms);
@@ -85,13 +96,15 @@ class Worked {
       gpus += place.second;
     }
     const auto pace =
-        sim::PaceOf(speed_ ? &*speed_ : nullptr, static_cast<std::int64_t>(held_.size()),
-                    static_cast<int>(nodes.size()), gpus);
+        sim::PaceOf(speed_ ? &*speed_ : nullptr,
+                    {std::ssize(held_), static_cast<int>(nodes.size()), gpus, gpu_type_});
     work_ += pace * (at_ms - from);
   }
 
+  const sim::Past& past_;
   const sim::PastJob& job_;
   std::optional<engine::JobSpeed> speed_;
+  std::string gpu_type_;  // that it holds
   std::map<std::uint32_t, std::pair<std::string, int>> held_;
   std::int64_t at_ms_ = 0;
   std::int64_t work_ = 0;
@@ -105,6 +118,7 @@ void PastReading::Begin(Controller& control) {
   past_.recorded = true;
   past_.to_ms = control.NowMs();
   past_.from_ms = past_.to_ms - back_ms_;
+  policy_ = engine::ChangedSettings(control.engine().PolicyOf(state));
   past_.queues = state.queues();
   past_.topologies = control.settings().engine.topologies;
   for (const auto& [name, record] : state.nodes()) {
@@ -134,15 +148,16 @@ void PastReading::AddJob(const JobRecord& job) {
   past.speed = job.speed;
   past.expected_ms = job.expected_ms;
   const auto ran = job.ran_ms + (job.running_since_ms > 0 ? end - job.running_since_ms : 0);
-  const auto size = SizeOf(job);
+  const auto size = SizeOf(past_, job);
   past.truth = {job.started_ms, job.ending ? end : 0, ran, size.gpu_milli, job.preempted};
   // Without a checkpoint only what came after the last start was of use.
   const auto& first = job.workers.front();
   const auto last_start = std::max(first.placed_ms, first.started_ms);
   const auto useful = past.checkpoints || job.restarts == 0 ? ran : std::min(ran, end - last_start);
   const auto speed = SpeedOf(job.speed);
-  const auto pace = sim::PaceOf(speed ? &*speed : nullptr, size.workers,
-                                static_cast<int>(size.nodes.size()), size.gpus);
+  const auto pace =
+      sim::PaceOf(speed ? &*speed : nullptr,
+                  {size.workers, static_cast<int>(size.nodes.size()), size.gpus, size.gpu_type});
   past.work = std::max<std::int64_t>(1, useful * pace);
   past_.still_there += job.ending ? 0 : 1;
   past_.jobs.push_back(std::move(past));
@@ -184,7 +199,7 @@ Result<bool> PastReading::AddSizes(state::Store& store) {
     auto& job = past_.jobs[sized_];
     if (LeastWorkers(*job.spec) == MostWorkers(*job.spec)) continue;
     ++done;
-    Worked worked(job);
+    Worked worked(past_, job);
     state::RecordQuery query;
     query.job = job.id;
     query.limit = kMostEvents;
@@ -231,5 +246,7 @@ sim::Past PastReading::Take() {
   }
   return std::move(past_);
 }
+
+std::string PastReading::TakeFile() { return sim::EncodePast({Take(), std::move(policy_)}); }
 
 }  // namespace muster::control

@@ -9,10 +9,12 @@
 
 #include <cstdint>
 #include <deque>
+#include <string>
 #include <unordered_set>
 
 #include "base/result.h"
 #include "control/controller.h"
+#include "engine/policy_settings.h"
 #include "sim/past/past.h"
 
 namespace muster::control {
@@ -25,6 +27,7 @@ class PastReading {
   Result<bool> Add(Controller& control);
   // Then this may be taken, on any thread.
   sim::Past Take();
+  std::string TakeFile();  // the same as a file, with the policy that is in force
 
  private:
   void Begin(Controller& control);
@@ -35,6 +38,7 @@ class PastReading {
 
   std::int64_t back_ms_;
   sim::Past past_;
+  engine::SettingValues policy_;
   enum class Part { kBegin, kState, kHistory, kSizes } part_ = Part::kBegin;
   JobNumber last_ = 0;    // of the state
   JobNumber before_ = 0;  // history from here on is still to be added

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <future>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/units.h"
@@ -15,6 +16,7 @@
 #include "sim/jobs/read_jobs.h"
 #include "sim/jobs/run_jobs.h"
 #include "sim/past/diff.h"
+#include "sim/report/report.h"
 
 namespace muster::control {
 
@@ -33,21 +35,29 @@ constexpr double kPastShare = 0.1;  // of the work: reading the journal
 
 constexpr std::int64_t kMostTraceGpus = 100'000;
 
+tl::unexpected<Error> At(const char* path, Error error) {
+  error.path = path;
+  return tl::unexpected(std::move(error));
+}
+
+Result<sim::JobTrace> JobsIn(const SimulationWish& wish) {
+  if (!wish.generate) return sim::ReadJobsText("trace", wish.trace);
+  auto jobs = sim::GenerateJobs(*wish.generate);
+  if (!jobs) return tl::unexpected(jobs.error());
+  return sim::JobTrace{wish.generate->like, std::move(*jobs)};
+}
+
 Result<sim::Past> PastIn(const SimulationWish& wish) {
-  if (wish.trace.empty()) return sim::Past{};
-  const auto trace = sim::ReadJobsText("trace", wish.trace);
-  if (!trace) {
-    auto error = trace.error();
-    error.path = "trace";
-    return tl::unexpected(std::move(error));
-  }
+  if (wish.trace.empty() && !wish.generate) return sim::Past{};
+  const char* key = wish.generate ? "generate" : "trace";
+  const auto trace = JobsIn(wish);
+  if (!trace) return At(key, trace.error());
   const auto nodes = wish.nodes > 0 ? wish.nodes : sim::NodesFor(trace->jobs, wish.gpus_per_node);
   if (nodes * wish.gpus_per_node > kMostTraceGpus) {
-    Error error{ErrorCode::kInvalid,
-                "that would be " + std::to_string(nodes * wish.gpus_per_node) + " GPUs",
-                "at most " + std::to_string(kMostTraceGpus) + "; `node_count` says how many nodes"};
-    error.path = "trace";
-    return tl::unexpected(std::move(error));
+    return At(key,
+              {ErrorCode::kInvalid,
+               "that would be " + std::to_string(nodes * wish.gpus_per_node) + " GPUs",
+               "at most " + std::to_string(kMostTraceGpus) + "; `node_count` says how many nodes"});
   }
   return sim::PastOf(*trace, nodes, wish.gpus_per_node, {});
 }
@@ -62,8 +72,8 @@ struct Simulations::Run {
   std::uint64_t id = 0;
   SimulationWish wish;
   std::string name;  // of the policy
+  const char* kind = "policy-diff";
   engine::Policy old, policy;
-  bool of_trace = false;
   sim::Past past = {};  // of a trace
   std::int64_t created_ms = 0;
   std::atomic<bool> stop = false;
@@ -71,11 +81,11 @@ struct Simulations::Run {
   Phase phase = Phase::kWaiting;
   int percent = 0;
   Error error = {};
-  model::DocNode result = {};
+  Outcome outcome = {};
 };
 
-Simulations::Simulations(Service& service, Clock& clock)
-    : service_(service), clock_(clock), thread_([this] { Loop(); }) {}
+Simulations::Simulations(Service& service, Clock& clock, SimulationPlace place)
+    : service_(service), clock_(clock), place_(std::move(place)), thread_([this] { Loop(); }) {}
 
 Simulations::~Simulations() {
   {
@@ -86,19 +96,30 @@ Simulations::~Simulations() {
   thread_.join();
 }
 
-Result<Simulations::Shared> Simulations::Prepare(SimulationWish wish) {
+Result<Simulations::Shared> Simulations::Prepare(SimulationWish wish) const {
+  auto run = std::make_shared<Run>();
+  if (wish.set) {
+    if (place_.traces.empty()) {
+      return Fail(ErrorCode::kInvalid, "this daemon has no folder of traces",
+                  "start musterd with --traces FOLDER; names of files are relative to it");
+    }
+    if (auto known = sim::CheckPolicies(*wish.set); !known) return At("policies", known.error());
+    run->kind = wish.set->openb ? "openb" : "pollux";
+    run->wish = std::move(wish);
+    return run;
+  }
   const auto file = engine::ReadPolicyFile(wish.policy);
   if (!file) return tl::unexpected(file.error());
   const auto policy = engine::ApplySettings(file->settings);
   if (!policy) return tl::unexpected(policy.error());
   auto past = PastIn(wish);
   if (!past) return tl::unexpected(past.error());
-  auto run = std::make_shared<Run>();
+  if (!wish.trace.empty() || wish.generate) run->kind = "jobs";
   run->wish = std::move(wish);
+  run->wish.trace.clear();
   run->name = file->name;
   run->policy = *policy;
   run->past = std::move(*past);
-  run->of_trace = !std::exchange(run->wish.trace, "").empty();
   return run;
 }
 
@@ -150,6 +171,15 @@ Result<model::DocNode> Simulations::Get(const std::string& id) const {
   return View(*run, true);
 }
 
+Result<std::string> Simulations::Page(const std::string& id) const {
+  const std::lock_guard lock(mutex_);
+  const auto run = Find(id);
+  if (!run) return NoSuch(id);
+  if (run->phase == Phase::kDone) return run->outcome.page;
+  return Fail(ErrorCode::kConflict, "simulation " + id + " is not done",
+              "ask again when its phase is `done`");
+}
+
 Result<model::DocNode> Simulations::Drop(const std::string& id) {
   const std::lock_guard lock(mutex_);
   const auto run = Find(id);
@@ -176,8 +206,19 @@ model::DocNode Simulations::View(const Run& run, bool whole) {
   const auto& wish = run.wish;
   auto node = ObjectNode(std::to_string(run.id), run.name);
   model::DocNode spec = MapNode(), status = MapNode();
-  Put(spec, "kind", TextNode(run.of_trace ? "jobs" : "policy-diff"));
-  if (!run.of_trace) Put(spec, "since", TextNode(FormatDurationMs(wish.back_ms)));
+  Put(spec, "kind", TextNode(run.kind));
+  if (wish.back_ms > 0) Put(spec, "since", TextNode(FormatDurationMs(wish.back_ms)));
+  if (wish.set) {
+    Put(spec, "policies", model::TextListNode(wish.set->policies));
+    Put(spec, "seed", NumberNode(wish.set->seed));
+    Put(spec, "seeds", NumberNode(wish.set->seeds));
+    for (const auto& [key, file] : {std::pair("profiles", &wish.set->profiles),
+                                    {"workload", &wish.set->workload},
+                                    {"nodes", &wish.set->nodes},
+                                    {"pods", &wish.set->pods}}) {
+      if (!file->empty()) Put(spec, key, TextNode(*file));
+    }
+  }
   Put(spec, "user", TextNode(wish.by));
   Put(status, "phase", TextNode(kNames[static_cast<std::size_t>(run.phase)]));
   Put(status, "progress_pct", NumberNode(run.percent));
@@ -188,7 +229,7 @@ model::DocNode Simulations::View(const Run& run, bool whole) {
   Put(node, "spec", std::move(spec));
   Put(node, "status", std::move(status));
   Put(node, "created_at", TimeNode(run.created_ms));
-  if (whole && run.phase == Phase::kDone) Put(node, "result", run.result);
+  if (whole && run.phase == Phase::kDone) Put(node, run.outcome.key, run.outcome.node);
   return node;
 }
 
@@ -213,7 +254,7 @@ void Simulations::Loop() {
     if (run->phase == Phase::kCancelled) continue;
     run->phase = result ? Phase::kDone : Phase::kFailed;
     if (result) {
-      run->result = std::move(*result);
+      run->outcome = std::move(*result);
       run->percent = 100;
     } else {
       run->error = result.error();
@@ -226,7 +267,8 @@ void Simulations::Loop() {
 Result<void> Simulations::Pass(Run& run, double from, double share, std::int64_t until_ns) {
   if (stop_ || run.stop) return Stopped();
   if (clock_.MonotonicNs() > until_ns) {
-    return Fail(ErrorCode::kTimeout, "it took longer than 10 minutes", "look at a shorter time");
+    return Fail(ErrorCode::kTimeout, "it took longer than 10 minutes",
+                "look at a shorter time, fewer jobs, policies or seeds");
   }
   const std::lock_guard lock(mutex_);
   run.percent = static_cast<int>(100 * (from + share));
@@ -235,7 +277,7 @@ Result<void> Simulations::Pass(Run& run, double from, double share, std::int64_t
 
 // Piece by piece on the controller's thread, which is asked again when it has done other things.
 Result<sim::Past> Simulations::ReadPast(Run& run) try {
-  if (run.of_trace) return std::move(run.past);
+  if (run.wish.back_ms == 0) return std::move(run.past);
   auto reading = std::make_shared<PastReading>(run.wish.back_ms);
   for (;;) {
     if (stop_ || run.stop) return Stopped();
@@ -252,8 +294,18 @@ Result<sim::Past> Simulations::ReadPast(Run& run) try {
   return Stopped();  // the daemon ends, and nobody reads any more
 }
 
-Result<model::DocNode> Simulations::Simulate(Run& run) {
+Result<Simulations::Outcome> Simulations::SimulateSet(Run& run, std::int64_t until_ns) {
+  auto played = sim::PlaySet(*run.wish.set, sim::TraceFiles::Within(place_.traces), place_.version,
+                             clock_, [&](double share) { return Pass(run, 0, share, until_ns); });
+  if (!played) return tl::unexpected(played.error());
+  Outcome outcome{"runs", model::ListNode(), std::move(played->page)};
+  outcome.node.children = std::move(played->runs);
+  return outcome;
+}
+
+Result<Simulations::Outcome> Simulations::Simulate(Run& run) {
   const auto until_ns = clock_.MonotonicNs() + kLongestNs;
+  if (run.wish.set) return SimulateSet(run, until_ns);
   const auto past = ReadPast(run);
   if (!past) return tl::unexpected(past.error());
   const double each = (1 - kPastShare) / 2;
@@ -268,7 +320,16 @@ Result<model::DocNode> Simulations::Simulate(Run& run) {
   if (!before) return tl::unexpected(before.error());
   const auto after = play(run.policy, kPastShare + each);
   if (!after) return tl::unexpected(after.error());
-  return sim::DiffToNode(sim::Compare(*past, *before, *after));
+  Outcome outcome{.node = sim::DiffToNode(sim::Compare(*past, *before, *after))};
+  const sim::report::Origin origin{
+      place_.version,
+      {{"new policy", run.name}, {"jobs of", run.wish.back_ms > 0 ? "the journal" : "a trace"}},
+      0};
+  outcome.page =
+      sim::report::DiffReport(origin, nlohmann::json::parse(model::WriteJson(outcome.node)))
+          .front()
+          .text;
+  return outcome;
 }
 
 }  // namespace muster::control

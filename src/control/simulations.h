@@ -1,4 +1,5 @@
-// Simulations: what would have been under another policy, worked out beside the daemon's work.
+// Simulations: what would have been under another policy, and what policies make of public traces,
+// worked out beside the daemon's work.
 //
 // One thread at low priority, one simulation after the other; a few may wait. The journal is read
 // in pieces between the scheduler's turns, and what is played is a copy, so nothing that runs hears
@@ -12,6 +13,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,17 +23,27 @@
 #include "control/service.h"
 #include "engine/policy.h"
 #include "model/document.h"
+#include "sim/jobs/generate.h"
 #include "sim/past/past.h"
+#include "sim/set_runs.h"
 
 namespace muster::control {
 
 struct SimulationWish {
   std::int64_t back_ms = 0;  // how far the journal is replayed
-  std::string policy;        // a policy file: what it is replayed under, beside the present one
-  std::string by;
-  std::string trace = {};  // these jobs instead of the journal's; empty: the journal
-  std::int64_t nodes = 0;  // of a trace; 0: as NodesFor says
+  std::string policy = {};   // a policy file: what it is replayed under, beside the present one
+  std::string by = {};
+  // These jobs instead of the journal's.
+  std::string trace = {};
+  std::optional<sim::GenerateOptions> generate = {};
+  std::int64_t nodes = 0;  // of such jobs; 0: as NodesFor says
   std::int64_t gpus_per_node = 8;
+  std::optional<sim::SetWish> set = {};  // a public set instead of all that, by names of files
+};
+
+struct SimulationPlace {
+  std::string traces = {};  // the folder whose files may be named; empty: none
+  std::string version = {};
 };
 
 class Simulations {
@@ -39,19 +51,21 @@ class Simulations {
   static constexpr std::size_t kMostWaiting = 4;
   static constexpr std::size_t kEndedKept = 16;
 
-  Simulations(Service& service, Clock& clock);
+  Simulations(Service& service, Clock& clock, SimulationPlace place);
   ~Simulations();
   Simulations(const Simulations&) = delete;
   Simulations& operator=(const Simulations&) = delete;
 
   struct Run;
   // Reads what is asked for, which may be long. The error: a mistake in it.
-  static Result<std::shared_ptr<Run>> Prepare(SimulationWish wish);
+  Result<std::shared_ptr<Run>> Prepare(SimulationWish wish) const;
   // Beside the policy that is in force now. The error: too many wait.
   Result<model::DocNode> Begin(const std::shared_ptr<Run>& run, const engine::Policy& now,
                                std::int64_t now_ms);
   std::vector<model::DocNode> List() const;  // without what came out
   Result<model::DocNode> Get(const std::string& id) const;
+  // What came out as a page for people. The error: it is not done.
+  Result<std::string> Page(const std::string& id) const;
   // One that has not ended is stopped, and stays as cancelled; one that has ended is forgotten.
   Result<model::DocNode> Drop(const std::string& id);
 
@@ -59,7 +73,13 @@ class Simulations {
   using Shared = std::shared_ptr<Run>;
 
   void Loop();
-  Result<model::DocNode> Simulate(Run& run);
+  struct Outcome {
+    const char* key = "result";  // where it is shown
+    model::DocNode node = {};
+    std::string page = {};
+  };
+  Result<Outcome> Simulate(Run& run);
+  Result<Outcome> SimulateSet(Run& run, std::int64_t until_ns);
   Result<sim::Past> ReadPast(Run& run);
   Result<void> Pass(Run& run, double from, double share, std::int64_t until_ns);
   Shared Find(const std::string& id) const;
@@ -68,6 +88,7 @@ class Simulations {
 
   Service& service_;
   Clock& clock_;
+  const SimulationPlace place_;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Shared> runs_;  // guarded by mutex_; oldest first

@@ -138,6 +138,30 @@ DocNode PreemptionView(const state::State& state, const Access& access,
   return node;
 }
 
+DocNode SizeView(const state::State& state, const Access& access, const state::SizeChange& one) {
+  DocNode node = MapNode();
+  const bool more = one.to > one.from;
+  const std::string_view left = one.why == StopWhy::kNone ? "lost" : Name(one.why);
+  Put(node, "at", TimeNode(one.at_ms));
+  Put(node, "from", NumberNode(one.from));
+  Put(node, "to", NumberNode(one.to));
+  Put(node, "what", TextNode(!more ? left : one.from == 0 ? "started" : "grew"));
+  if (one.why == StopWhy::kShrunk || one.why == StopWhy::kMoved || one.why == StopWhy::kPaused) {
+    Put(node, "rule", TextNode(model::Name(one.rule)));
+  }
+  if (one.cause != 0) {
+    Put(node, "for_job", TextNode(std::to_string(one.cause)));
+    const auto* cause = state.Find(one.cause);
+    if (cause != nullptr && access.Sees(cause->user, cause->spec->queue)) {
+      Put(node, "for_name", TextNode(cause->name()));
+      Put(node, "for_user", TextNode(cause->user));
+      Put(node, "for_queue", TextNode(cause->spec->queue));
+    }
+  }
+  if (one.pause_ms >= 0) Put(node, "pause_ms", NumberNode(one.pause_ms));
+  return node;
+}
+
 void MaskEnv(DocNode& spec) {
   for (auto& child : spec.children) {
     if (child.key != "env") continue;

@@ -23,6 +23,7 @@ void PutAge(DocNode& node, std::int64_t created_ms, std::uint64_t revision);
 DocNode Devices(std::uint64_t mask);
 DocNode PreemptionView(const state::State& state, const Access& access,
                        const state::Preemption& one);
+DocNode SizeView(const state::State& state, const Access& access, const state::SizeChange& one);
 // GPUs that its workers hold, in thousandths.
 std::int64_t HeldGpuMilli(const state::JobRecord& job);
 // How many workers it may have, and without how many it does not run.

@@ -152,6 +152,14 @@ void PutIdle(const JobRecord& job, std::int64_t now_ms, DocNode& status) {
   Put(status, "reasons", model::TextListNode({IdleText(job, now_ms)}));
 }
 
+void PutSizes(Controller& control, const Access& access, const JobRecord& job, DocNode& status) {
+  if (job.sizes.empty()) return;
+  auto& sizes = Put(status, "sizes", ListNode());
+  for (const auto& one : job.sizes) {
+    sizes.children.push_back(SizeView(control.state(), access, one));
+  }
+}
+
 }  // namespace
 
 DocNode JobView(Controller& control, const Access& access, const JobRecord& job, bool detail) {
@@ -214,6 +222,7 @@ DocNode JobView(Controller& control, const Access& access, const JobRecord& job,
       preemptions.children.push_back(PreemptionView(control.state(), access, one));
     }
     Put(status, "preemptions", std::move(preemptions));
+    PutSizes(control, access, job, status);
     Put(status, "conditions", ConditionsView(job));
     if (job.checkpoint_ms >= 0) Put(status, "checkpoint_at", TimeNode(job.checkpoint_ms));
     auto& file = Put(node, "spec", model::JobToNode(spec));

@@ -1,5 +1,10 @@
 #include "control/views.h"
 
+#include <fmt/format.h>
+
+#include <bit>
+#include <set>
+
 #include "base/units.h"
 #include "control/idle.h"
 #include "control/view_parts.h"
@@ -77,9 +82,8 @@ void PutExplanation(Controller& control, const Access& access, const engine::Exp
       const auto keeper = control.engine().NumberOf(why.kept.job);
       Put(kept, "for", TextNode(JobName(control.state(), access, keeper)));
     } else {
-      const auto& booking = cluster.reservations()[why.kept.booking];
-      Put(kept, "for", TextNode("reservation " + booking.name));
-      Put(kept, "to", TimeNode(booking.to_ms));
+      Put(kept, "for", TextNode("reservation " + why.kept.booking));
+      Put(kept, "to", TimeNode(why.kept.to_ms));
     }
     Put(kept, "from", TimeNode(why.kept.from_ms));
     Put(node, "kept", std::move(kept));
@@ -122,6 +126,36 @@ void PutExplanation(Controller& control, const Access& access, const engine::Exp
   Put(node, "would_start_it", std::move(changes));
 }
 
+// Why it has the size that it has, where that was given to it by goodput. Empty: it was not, or it
+// is on its way to another.
+std::string SizeText(Controller& control, const JobRecord& job, std::int64_t has) {
+  const auto& cluster = control.engine().cluster();
+  const auto id = cluster.FindJob(std::to_string(job.id));
+  if (id == engine::kNone || !job.speed || cluster.job(id).target != cluster.job(id).active ||
+      static_cast<std::int64_t>(cluster.job(id).active) != has) {
+    return "";
+  }
+  std::set<std::string> nodes;
+  int gpus = 0;
+  for (const auto& worker : job.workers) {
+    if (!worker.Holds()) continue;
+    nodes.insert(worker.node);
+    gpus += std::popcount(worker.devices);
+  }
+  const auto& speed = *cluster.job(id).speed;
+  const auto type = control.state().GpuTypeOf(job);
+  const auto spread = static_cast<int>(nodes.size());
+  const double now = speed.GoodputOn(type, spread, gpus);
+  const bool one_node = spread == 1 && std::has_single_bit(static_cast<unsigned>(gpus));
+  const double twice = speed.GoodputOn(type, one_node ? 1 : 2 * spread, 2 * gpus);
+  if (gpus == 0 || !(now > 0)) return "";
+  return fmt::format(
+      "its size is given out by goodput: on {} {}{} it is {:.2f} times as fast as on one, on twice "
+      "as many it would be {:.2f} times as fast as now",
+      gpus, gpus == 1 ? "GPU" : "GPUs", type.empty() ? "" : " of type " + type,
+      now / speed.GoodputOn(type, 1, 1), twice / now);
+}
+
 // Why it has no more workers than it has, where it could have more.
 std::string RunningText(Controller& control, const Access& access, const JobRecord& job,
                         DocNode& node) {
@@ -137,6 +171,8 @@ std::string RunningText(Controller& control, const Access& access, const JobReco
   std::string text = "it runs with " + std::to_string(has) + " of up to " + std::to_string(wanted) +
                      (wanted == 1 ? " worker" : " workers");
   if (done > 0) return text + ", and grows no more because some have finished";
+  const auto size = SizeText(control, job, static_cast<std::int64_t>(has));
+  if (!size.empty()) return text + "; " + size;
   const auto why = control.engine().Explain(job.id, control.NowMs());
   if (!why || why->workers == 0) return text;
   PutExplanation(control, access, *why, node);

@@ -10,6 +10,8 @@
 #include <fstream>
 #include <thread>
 
+#include "base/temp_folder.h"
+
 namespace muster::daemon {
 namespace {
 
@@ -28,33 +30,28 @@ std::int64_t Ask(const std::string& file, const char* question) {
 class Backup : public testing::Test {
  protected:
   void SetUp() override {
-    char folder[] = "/tmp/muster-backup-XXXXXX";
-    folder_ = ::mkdtemp(folder);
-    ASSERT_EQ(sqlite3_open((folder_ + "/journal.db").c_str(), &db_), SQLITE_OK);
+    ASSERT_EQ(sqlite3_open((folder_ / "journal.db").c_str(), &db_), SQLITE_OK);
     Do("pragma journal_mode = wal; create table pairs(a integer, b integer)");
   }
-  void TearDown() override {
-    sqlite3_close(db_);
-    std::filesystem::remove_all(folder_);
-  }
+  void TearDown() override { sqlite3_close(db_); }
   void Do(const char* sql) {
     ASSERT_EQ(sqlite3_exec(db_, sql, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(db_);
   }
 
-  std::string folder_;
+  TempFolder folder_;
   sqlite3* db_ = nullptr;
 };
 
 TEST_F(Backup, HoldsWhatWasCommittedAndIsReadableByItsMakerOnly) {
   Do("insert into pairs values (1, 1)");  // in the log alone, which no copy of the file would have
-  const auto size = BackupSqlite(folder_ + "/journal.db", folder_ + "/copy.db");
+  const auto size = BackupSqlite(folder_ / "journal.db", folder_ / "copy.db");
   ASSERT_TRUE(size) << Describe(size.error());
   EXPECT_GT(*size, 0);
-  EXPECT_EQ(Ask(folder_ + "/copy.db", "select count(*) from pairs"), 1);
+  EXPECT_EQ(Ask(folder_ / "copy.db", "select count(*) from pairs"), 1);
   struct stat facts {};
-  ASSERT_EQ(::stat((folder_ + "/copy.db").c_str(), &facts), 0);
+  ASSERT_EQ(::stat((folder_ / "copy.db").c_str(), &facts), 0);
   EXPECT_EQ(facts.st_mode & 0777, 0600U);
-  EXPECT_FALSE(std::filesystem::exists(folder_ + "/copy.db.part"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "copy.db.part"));
 }
 
 TEST_F(Backup, IsOfOneMomentWhileOthersWrite) {
@@ -67,8 +64,8 @@ TEST_F(Backup, IsOfOneMomentWhileOthersWrite) {
     }
   });
   for (int i = 0; i < 20; ++i) {
-    const auto copy = folder_ + "/copy" + std::to_string(i);
-    const auto size = BackupSqlite(folder_ + "/journal.db", copy);
+    const auto copy = folder_ / "copy" + std::to_string(i);
+    const auto size = BackupSqlite(folder_ / "journal.db", copy);
     ASSERT_TRUE(size) << Describe(size.error());
     EXPECT_EQ(Ask(copy, "select sum(a) is sum(b) from pairs"), 1);
   }
@@ -77,19 +74,19 @@ TEST_F(Backup, IsOfOneMomentWhileOthersWrite) {
 }
 
 TEST_F(Backup, NeverReplacesAFile) {
-  std::ofstream(folder_ + "/copy.db") << "older";
-  const auto size = BackupSqlite(folder_ + "/journal.db", folder_ + "/copy.db");
+  std::ofstream(folder_ / "copy.db") << "older";
+  const auto size = BackupSqlite(folder_ / "journal.db", folder_ / "copy.db");
   ASSERT_FALSE(size);
   EXPECT_EQ(size.error().code, ErrorCode::kConflict);
-  EXPECT_EQ(std::filesystem::file_size(folder_ + "/copy.db"), 5U);
+  EXPECT_EQ(std::filesystem::file_size(folder_ / "copy.db"), 5U);
 }
 
 TEST_F(Backup, OfNothingOrToNowhereSaysSo) {
-  const auto none = BackupSqlite(folder_ + "/none.db", folder_ + "/copy.db");
+  const auto none = BackupSqlite(folder_ / "none.db", folder_ / "copy.db");
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, ErrorCode::kNotFound);
-  EXPECT_FALSE(std::filesystem::exists(folder_ + "/none.db"));
-  const auto nowhere = BackupSqlite(folder_ + "/journal.db", folder_ + "/no/such/folder/copy.db");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "none.db"));
+  const auto nowhere = BackupSqlite(folder_ / "journal.db", folder_ / "no/such/folder/copy.db");
   ASSERT_FALSE(nowhere);
   EXPECT_EQ(nowhere.error().code, ErrorCode::kUnavailable);
 }

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "control/controller.h"
+#include "control/runs.h"
 #include "control/service.h"
 #include "daemon/backup.h"
 #include "daemon/notify.h"
@@ -48,6 +49,7 @@ struct Options {
   std::string tls_certificate;
   std::string tls_key;
   std::vector<std::string> host_names;
+  std::string traces;
   std::string backup;
   std::int64_t virtual_gpus = 0;
   double idle_cpu = 0.02;
@@ -158,6 +160,12 @@ Result<Pools> OpenPools(const muster::model::ClusterFile& cluster, const Options
   return pools;
 }
 
+void SayNotes(const Pools& pools) {
+  for (const auto* pool : pools.local) {
+    for (const auto& note : pool->notes()) Say(note);
+  }
+}
+
 Result<std::unique_ptr<muster::state::Store>> OpenStore(const Options& options) {
   std::error_code error;
   std::filesystem::create_directories(options.state, error);
@@ -173,6 +181,14 @@ Result<std::unique_ptr<muster::state::Store>> OpenStore(const Options& options) 
   }
   return muster::Fail(ErrorCode::kUsage, "--store is no URL of a store that there is",
                       "postgresql://user@host/database, or nothing for SQLite in --state");
+}
+
+// None: it is said why, and jobs run without.
+std::unique_ptr<muster::control::Runs> OpenRuns(const Options& options) {
+  auto store = muster::state::RunStore::Open(options.state + "/runs.db");
+  if (store) return std::make_unique<muster::control::Runs>(std::move(*store));
+  Say(Describe(store.error()));
+  return nullptr;
 }
 
 std::string MarkPath(const Options& options) { return options.state + "/journal.mark"; }
@@ -328,22 +344,22 @@ int Serve(const Options& options) {
     if (auto* api = watching.load()) api->Written(control, records);
   };
   for (const auto& pool : pools->all) ports.pools.push_back(pool.get());
+  const auto runs = OpenRuns(options);
+  ports.runs = runs.get();
   muster::control::Settings settings;
   settings.version = MUSTER_VERSION;
   settings.host = HostOf(options, *pools);
   settings.engine.topologies = config->cluster.topologies;
   muster::control::Controller controller(std::move(ports), settings);
   if (auto recovered = controller.Recover(); !recovered) return Refuse(recovered.error());
-  for (const auto* pool : pools->local) {
-    for (const auto& note : pool->notes()) Say(note);
-  }
+  SayNotes(*pools);
   if (!config->queues.empty() && controller.state().queues().size() <= 1) {
     if (auto applied = controller.ApplyQueues(config->queues, "musterd"); !applied) {
       return Refuse(applied.error());
     }
   }
   muster::control::Service service(controller, clock, pools->doorbells, Say);
-  auto made = muster::api::Api::Make(service, clock, MUSTER_VERSION);
+  auto made = muster::api::Api::Make(service, clock, {MUSTER_VERSION, options.traces});
   if (!made) return Refuse(made.error());
   auto& api = **made;
   std::error_code error;
@@ -402,6 +418,9 @@ int main(int argc, char** argv) {
   app.add_option("--run", options.run,
                  "folder for locks and sockets of running workers, in memory");
   app.add_option("--config", options.config, "cluster file with pools, topology and queues");
+  app.add_option("--traces", options.traces,
+                 "folder of public traces that simulations may name files of")
+      ->check(CLI::ExistingDirectory);
   app.add_option("--virtual-gpus", options.virtual_gpus, "pretend that this machine has N GPUs")
       ->check(CLI::Range(1, 64));
   app.add_option("--idle-cpu", options.idle_cpu,

@@ -7,20 +7,16 @@
 
 #include <array>
 #include <cstring>
-#include <filesystem>
+
+#include "base/temp_folder.h"
 
 namespace muster::daemon {
 namespace {
 
 class Manager : public testing::Test {
  protected:
-  void SetUp() override {
-    char folder[] = "/tmp/muster-notify-XXXXXX";
-    folder_ = ::mkdtemp(folder);
-  }
   void TearDown() override {
     if (socket_ >= 0) ::close(socket_);
-    std::filesystem::remove_all(folder_);
   }
   void Listen(const std::string& name) {
     sockaddr_un address{};
@@ -37,13 +33,13 @@ class Manager : public testing::Test {
     return got < 0 ? "nothing" : std::string(buffer.data(), static_cast<std::size_t>(got));
   }
 
-  std::string folder_;
+  TempFolder folder_;
   int socket_ = -1;
 };
 
 TEST_F(Manager, HearsOneDatagramAMessageAtAPath) {
-  Listen(folder_ + "/notify");
-  const ServiceManager manager(folder_ + "/notify");
+  Listen(folder_ / "notify");
+  const ServiceManager manager(folder_ / "notify");
   manager.Tell("READY=1\nSTATUS=serving");
   manager.Tell("STOPPING=1");
   EXPECT_EQ(Heard(), "READY=1\nSTATUS=serving");
@@ -52,7 +48,7 @@ TEST_F(Manager, HearsOneDatagramAMessageAtAPath) {
 }
 
 TEST_F(Manager, HearsItAtAnAbstractName) {
-  const std::string name = "@" + folder_;
+  const std::string name = "@" + folder_.path();
   Listen(name);
   ServiceManager(name).Tell("READY=1");
   EXPECT_EQ(Heard(), "READY=1");
@@ -60,7 +56,7 @@ TEST_F(Manager, HearsItAtAnAbstractName) {
 
 TEST_F(Manager, ThatIsNotThereIsNoFault) {
   ServiceManager("").Tell("READY=1");
-  ServiceManager(folder_ + "/nobody").Tell("READY=1");
+  ServiceManager(folder_ / "nobody").Tell("READY=1");
   ServiceManager(std::string(500, 'x')).Tell("READY=1");
 }
 

@@ -3,10 +3,10 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <filesystem>
 #include <future>
 
 #include "api/api.h"
+#include "base/temp_folder.h"
 #include "net/http_client.h"
 #include "state/sqlite_store.h"
 
@@ -18,9 +18,7 @@ constexpr int kPatienceMs = 30'000;
 class OpenStreams : public testing::Test {
  protected:
   OpenStreams() {
-    std::string name = std::filesystem::temp_directory_path() / "muster-open-XXXXXX";
-    folder_ = ::mkdtemp(name.data());
-    store_ = std::move(*state::OpenSqlite(folder_ + "/journal.db"));
+    store_ = std::move(*state::OpenSqlite(folder_ / "journal.db"));
     control::Controller::Ports ports{clock_, *store_, {}, nullptr};
     ports.written = [this](const auto& control, auto records) {
       if (auto* api = watching_.load()) api->Written(control, records);
@@ -43,9 +41,9 @@ class OpenStreams : public testing::Test {
       if (in_group_) ana.groups = {"vision"};
       return ana;
     };
-    api_ = std::move(*api::Api::Make(*service_, clock_, "test", seams));
+    api_ = std::move(*api::Api::Make(*service_, clock_, {"test"}, seams));
     net::ServerOptions listen;
-    listen.unix_path = folder_ + "/s";
+    listen.unix_path = folder_ / "s";
     server_ = std::move(*net::HttpServer::Start(listen, [this](auto request, auto exchange) {
       api_->Handle(std::move(request), std::move(exchange));
     }));
@@ -57,7 +55,6 @@ class OpenStreams : public testing::Test {
     service_->Stop();
     api_->Close();
     server_.reset();
-    std::filesystem::remove_all(folder_);
   }
 
   // Advanced on the thread that reads it, with the server's and the controller's between turns.
@@ -71,7 +68,7 @@ class OpenStreams : public testing::Test {
     std::atomic<std::int64_t> now_ms_ = 1'000'000;
   };
 
-  std::string folder_;
+  TempFolder folder_;
   SharedClock clock_;
   std::atomic<bool> in_group_ = true;
   std::atomic<api::Api*> watching_ = nullptr;
@@ -83,7 +80,7 @@ class OpenStreams : public testing::Test {
 };
 
 TEST_F(OpenStreams, AGroupThatIsLeftEndsWhatItHadOpened) {
-  net::HttpClient client({.unix_path = folder_ + "/s"});
+  net::HttpClient client({.unix_path = folder_ / "s"});
   net::Request watch{.path = "/api/v1/events", .query = {{"watch", "1"}}};
   const auto ended = client.Stream(watch, kPatienceMs, [this](std::string_view) {
     in_group_ = false;

@@ -36,6 +36,10 @@ Result<std::unique_ptr<Cluster>> Cluster::Make(Setup setup) {
   cluster->surplus_in_.resize(cluster->queues_->size(), 0);
   cluster->changes_in_.resize(cluster->queues_->size(), 1);
   cluster->shapes_ = std::make_unique<ShapeTable>(*cluster->nodes_, *cluster->topology_);
+  const Policy& policy = cluster->policy_;
+  cluster->worth_ = std::make_unique<WorthIndex>(
+      *cluster->nodes_, *cluster->shapes_, policy.place_by_worth,
+      DeviceRules{policy.link_distance, policy.spare_islands, policy.near_nic, false});
   return cluster;
 }
 
@@ -193,6 +197,15 @@ JobId Cluster::FindJob(const std::string& name) const {
 NodeId Cluster::FindNode(const std::string& name) const {
   const auto found = node_by_name_.find(name);
   return found == node_by_name_.end() ? kNone : found->second;
+}
+
+TypeId Cluster::TypeOf(JobId job) const {
+  for (const auto& worker : jobs_[job].workers) {
+    if (worker.place.Holds() && worker.place.devices != 0) {
+      return nodes_->bank(worker.place.bank).type;
+    }
+  }
+  return kNone;
 }
 
 std::string Cluster::WorkerName(WorkerRef ref) const {

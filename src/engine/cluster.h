@@ -25,6 +25,7 @@
 #include "engine/shapes.h"
 #include "engine/topology.h"
 #include "engine/waiting.h"
+#include "engine/worth_index.h"
 #include "model/job.h"
 #include "model/node.h"
 #include "model/queue.h"
@@ -99,6 +100,7 @@ class Cluster {
   std::size_t TypeDim(TypeId type) const { return type_dims_[type]; }
   ShapeTable& shapes() { return *shapes_; }
   const ShapeTable& shapes() const { return *shapes_; }
+  WorthIndex& worth() { return *worth_; }
   WaitingIndex& waiting() { return waiting_; }
   const WaitingIndex& waiting() const { return waiting_; }
   std::size_t job_slots() const { return jobs_.size(); }
@@ -144,6 +146,13 @@ class Cluster {
   bool RoomIsFree(WorkerRef ref) const;
   // Grows with every fact that the sizes of elastic jobs depend on.
   std::uint64_t facts_for_sizes() const { return facts_for_sizes_; }
+  // The GPU type that the job holds, of its first worker that holds one; kNone: none.
+  TypeId TypeOf(JobId job) const;
+  // Whether its size is given out by goodput, and it could have several types: it has one at a
+  // time.
+  bool KeepsToType(JobId job) const {
+    return jobs_[job].target != kNone && nodes_->type_count() > 1;
+  }
   // What the queue is charged for a worker at its place, or would be charged while it waits.
   Vec CostOf(WorkerRef ref) const;
   // GPU-milliseconds that stopping `gpu_milli` of the job now would cost; -1 where nothing is
@@ -236,6 +245,7 @@ class Cluster {
   std::unique_ptr<TopologyTable> topology_;
   std::unique_ptr<QueueTable> queues_;
   std::unique_ptr<ShapeTable> shapes_;
+  std::unique_ptr<WorthIndex> worth_;
   std::vector<JobState> jobs_;
   std::vector<JobId> free_slots_;
   std::uint64_t next_sequence_ = 0;

@@ -35,7 +35,7 @@ Plan Scheduler::Steps::Run(std::int64_t now_ms) {
   const auto moves = cluster_.moves(), steps = placement_.steps();
   if (policy.keep_promises) KeepPromises();
   if (policy.by_goodput && policy.grow) Resize();
-  reserved_.reset();
+  reserved_.clear();
   Book();
   for (int wave = 0; wave < kWaves; ++wave) {
     search_.BeginCycle(now_ms);
@@ -74,7 +74,11 @@ void Scheduler::Steps::KeepPromises() {
     const JobState& job = cluster_.job(ref.job);
     if (ref.index >= job.workers.size() || job.workers[ref.index].hint == kNone) continue;
     if (job.workers[ref.index].place.state != WorkerState::kPending || job.on_hold) continue;
+    // A job that was moved to another GPU type begins there.
+    const BankId hint = job.workers[ref.index].hint;
+    if (cluster_.KeepsToType(ref.job)) placement_.KeepTo(cluster_.nodes().bank(hint).type);
     if (AllocateNext(ref.job) == Answer::kServed) touched_.push_back(ref.job);
+    placement_.KeepTo(kNone);
   }
   RefreshTouched();
 }
@@ -144,7 +148,7 @@ Scheduler::Steps::Answer Scheduler::Steps::AllocateNext(JobId id) {
     if (!promised && PlaceWithinBounds(job, piece, Mode::kFree)) return Answer::kServed;
     if (PlaceWithinBounds(job, piece, Mode::kFuture)) return Answer::kServed;
   }
-  return Answer::kNoRoom;
+  return cluster_.KeepsToType(id) ? Answer::kNotThis : Answer::kNoRoom;
 }
 
 // After moves the same amount is free as before, so all that the class asks for must be free now.

@@ -68,7 +68,7 @@ void Scheduler::Steps::Conclude() {
   StartWhereRoomIsFree();
   TakeBackBrokenStarts();
   CountStarts();
-  ConcludeReservation();
+  ConcludeReservations();
   runs_.clear();
   for (const auto& [ref, before] : changes_) {
     runs_.try_emplace(ref.job, cluster_.job(ref.job).Satisfied());

@@ -1,6 +1,7 @@
-// Room for who is to have it later: the reservation of the first gang that finds none, backfill
-// behind it, and the reservations of admins.
+// Room for who is to have it later: the reservations of the first gangs that find none, backfill
+// behind them, and the reservations of admins.
 #include <bit>
+#include <tuple>
 
 #include "engine/cycle_steps.h"
 
@@ -10,7 +11,41 @@ using model::Rule;
 
 namespace {
 
-constexpr int kMostFutureless = 2;  // gangs for which one cycle looks for a time in vain
+constexpr int kMostFutureless = 2;        // gangs for which one cycle looks for a time in vain
+constexpr std::size_t kMostReserved = 8;  // gangs that have a reservation at one time
+
+// A bit for each GPU type; from the 64th on they share one.
+std::uint64_t BitOf(TypeId type) { return 1ULL << std::min<TypeId>(type, 63); }
+
+std::uint64_t TypesThere(const NodeTable& nodes) {
+  std::uint64_t types = 0;
+  for (TypeId type = 0; type < nodes.type_count(); ++type) {
+    if (nodes.usable_gpus(type) > 0) types |= BitOf(type);
+  }
+  return types;
+}
+
+// The GPU types that its workers could take; of workers without GPUs all, for they may be anywhere.
+std::uint64_t TypesOf(const Cluster& cluster, const JobState& job) {
+  std::uint64_t types = 0;
+  ShapeId last = kNone;
+  for (const auto& worker : job.workers) {
+    if (worker.shape == last) continue;
+    last = worker.shape;
+    const Shape& shape = cluster.shapes()[worker.shape];
+    if (shape.spec.request.gpu.kind == model::GpuKind::kNone) return ~0ULL;
+    for (TypeId type = 0; type < shape.type_rank.size(); ++type) {
+      if (shape.type_rank[type] != kNone) types |= BitOf(type);
+    }
+  }
+  return types;
+}
+
+std::uint64_t TypesOf(const NodeTable& nodes, const std::vector<Hold>& holds) {
+  std::uint64_t types = 0;
+  for (const auto& hold : holds) types |= BitOf(nodes.bank(hold.bank).type);
+  return types;
+}
 
 bool IsBelow(const QueueTable& queues, QueueId queue, QueueId top) {
   while (queue != 0 && queue != top) queue = queues[queue].parent;
@@ -58,17 +93,17 @@ void Scheduler::Steps::Book() {
   blocks_.clear();
   looks_ = 0;
   without_it_.clear();
-  const auto& bookings = cluster_.reservations();
-  for (std::uint32_t i = 0; i < bookings.size(); ++i) {
-    const auto& booking = bookings[i];
+  for (const auto& booking : cluster_.reservations()) {
     if (booking.to_ms <= now_ms_) continue;
-    Block block{{kNone, i, booking.from_ms, booking.to_ms}, booking.from_ms, {}, false};
+    const QueueId queue = QueueOf(cluster_, booking);
+    Block block{{kNone, booking.name, booking.from_ms, booking.to_ms}, queue, booking.from_ms, {}};
     for (const auto& part : booking.parts) {
       const NodeId node = cluster_.FindNode(part.node);
       if (node == kNone) continue;
-      const auto held = HeldBy(cluster_, node, QueueOf(cluster_, booking));
+      const auto held = HeldBy(cluster_, node, queue);
       HoldOn(cluster_.nodes(), node, part.gpus - held, block.holds);
     }
+    block.types = TypesOf(cluster_.nodes(), block.holds);
     blocks_.push_back(std::move(block));
     Turn(blocks_.back(), true);
   }
@@ -82,34 +117,39 @@ void Scheduler::Steps::TakeBooked() {
     if (booking.from_ms > now_ms_ || booking.to_ms <= now_ms_) continue;
     const QueueId queue = QueueOf(cluster_, booking);
     for (const auto& part : booking.parts) {
-      const NodeId node = cluster_.FindNode(part.node);
-      if (node == kNone) continue;
-      std::vector<WorkerRef> others;
-      for (const auto& ref : cluster_.WorkersOn(node)) {
-        const JobState& job = cluster_.job(ref.job);
-        const Place& place = cluster_.worker(ref).place;
-        if (place.state != WorkerState::kRunning || place.promised || place.devices == 0) continue;
-        if (job.preemptible && !IsBelow(cluster_.queues(), job.queue, queue)) others.push_back(ref);
-      }
-      std::sort(others.begin(), others.end(), [this](WorkerRef a, WorkerRef b) {
-        const auto rank = [this](WorkerRef ref) {
-          return std::tuple(cluster_.job(ref.job).priority, -cluster_.worker(ref).started_ms, ref);
-        };
-        return rank(a) < rank(b);
-      });
-      for (const auto& ref : others) {
-        const NodeState& state = cluster_.nodes().node(node);
-        int there = HeldBy(cluster_, node, queue);
-        for (BankId b = state.first_bank; b < state.first_bank + state.bank_count; ++b) {
-          there += std::popcount(
-              cluster_.nodes().bank(b).unoccupied[static_cast<std::size_t>(Mode::kFuture)]);
-        }
-        if (there >= part.gpus) break;
-        if (cluster_.worker(ref).place.Holds()) SendAway(ref, Rule::kReservation, false);
+      if (const NodeId node = cluster_.FindNode(part.node); node != kNone) {
+        TakeOn(node, part.gpus, queue);
       }
     }
   }
   RefreshTouched();
+}
+
+// Until so many GPUs of the node are free or held by jobs of the queue.
+void Scheduler::Steps::TakeOn(NodeId node, int gpus, QueueId queue) {
+  std::vector<WorkerRef> others;
+  for (const auto& ref : cluster_.WorkersOn(node)) {
+    const JobState& job = cluster_.job(ref.job);
+    const Place& place = cluster_.worker(ref).place;
+    if (place.state != WorkerState::kRunning || place.promised || place.devices == 0) continue;
+    if (job.preemptible && !IsBelow(cluster_.queues(), job.queue, queue)) others.push_back(ref);
+  }
+  std::sort(others.begin(), others.end(), [this](WorkerRef a, WorkerRef b) {
+    const auto rank = [this](WorkerRef ref) {
+      return std::tuple(cluster_.job(ref.job).priority, -cluster_.worker(ref).started_ms, ref);
+    };
+    return rank(a) < rank(b);
+  });
+  for (const auto& ref : others) {
+    const NodeState& state = cluster_.nodes().node(node);
+    int there = HeldBy(cluster_, node, queue);
+    for (BankId b = state.first_bank; b < state.first_bank + state.bank_count; ++b) {
+      there += std::popcount(
+          cluster_.nodes().bank(b).unoccupied[static_cast<std::size_t>(Mode::kFuture)]);
+    }
+    if (there >= gpus) break;
+    if (cluster_.worker(ref).place.Holds()) SendAway(ref, Rule::kReservation, false);
+  }
 }
 
 bool Scheduler::Steps::RoomForSomebody() const {
@@ -119,51 +159,73 @@ bool Scheduler::Steps::RoomForSomebody() const {
   return false;
 }
 
-// Serves the waiting jobs in order until a gang below its minimum finds no room: that one gets the
-// reservation. Where nobody would find room there is nothing to keep.
+// Serves the waiting jobs in order until a gang below its minimum finds no room: that one gets a
+// reservation, and so does the first behind it that could run on other GPU types only. Where nobody
+// would find room there is nothing to keep.
 void Scheduler::Steps::Reserve() {
   if (!RoomForSomebody()) return;
-  if (!StillReserved()) FindReservation();
-  if (!reserved_) return;
-  const JobState& first = cluster_.job(reserved_->job);
-  const bool patient = now_ms_ - first.submitted_ms < cluster_.policy().backfill_patience_ms;
+  if (!StillReserved()) FindReservations();
+  KeepNoRoom();
+  RefreshTouched();
+}
+
+void Scheduler::Steps::KeepFor(const Reservation& made) {
+  const JobState& job = cluster_.job(made.job);
+  const bool patient = now_ms_ - job.submitted_ms < cluster_.policy().backfill_patience_ms;
   const bool passed = patient && cluster_.policy().backfill;
-  blocks_.push_back({{reserved_->job, kNone, reserved_->at_ms, 0},
-                     passed ? reserved_->at_ms : now_ms_,
-                     reserved_->holds,
-                     false});
+  blocks_.push_back({{made.job, {}, made.at_ms, 0},
+                     kNone,
+                     passed ? made.at_ms : now_ms_,
+                     made.holds,
+                     TypesOf(cluster_, job)});
 }
 
 // Whose turn it is is not found out anew in every cycle.
 bool Scheduler::Steps::StillReserved() {
-  if (!last_reserved_) return false;
-  const JobState& job = cluster_.job(last_reserved_->job);
-  if (!job.present || job.Satisfied() || job.on_hold) return false;
-  if (!timeline_.Renew(*last_reserved_, now_ms_)) return false;
+  for (auto& made : last_reserved_) {
+    const JobState& job = cluster_.job(made.job);
+    if (!job.present || job.Satisfied() || job.on_hold) return false;
+    if (!timeline_.Renew(made, now_ms_)) return false;
+  }
   reserved_ = last_reserved_;
-  return true;
+  for (const auto& made : reserved_) KeepFor(made);
+  return !reserved_.empty();
 }
 
-void Scheduler::Steps::FindReservation() {
-  last_reserved_.reset();
+// Who waits for GPU types comes before all behind it that could take some of them.
+void Scheduler::Steps::FindReservations() {
+  const auto all = TypesThere(cluster_.nodes());
+  std::uint64_t waited_for = 0;
   int futureless = 0;
   lanes_.Open([](ClassId /*id*/) { return true; });
   while (const auto next = lanes_.Next()) {
-    const bool kept = KeepRoomFrom(next->job);
+    KeepRoomFrom(next->job);
     const bool room = cluster_.MayFit(next->job_class, Mode::kFuture);
     if (room && AllocateNext(next->job) == Answer::kServed) {
       GoOn(next->job, Answer::kServed);
       continue;
     }
-    if (!kept && !cluster_.job(next->job).Satisfied()) {
-      if (!RoomForSomebody() || futureless == kMostFutureless) break;
-      if (ReserveFor(next->job, next->job_class)) break;
-      ++futureless;
+    if (!cluster_.job(next->job).Satisfied()) {
+      const auto types = TypesOf(cluster_, cluster_.job(next->job));
+      if ((types & waited_for) != 0) {
+        waited_for |= types;
+      } else if (!KeptByAdmin()) {
+        if (!RoomForSomebody() || futureless == kMostFutureless) break;
+        const bool found = ReserveFor(next->job, next->job_class);
+        if (found) waited_for |= types;
+        if (!found) ++futureless;
+      }
+      if (waited_for != 0 && (all & ~waited_for) == 0) break;
+      if (reserved_.size() == kMostReserved) break;
     }
     GoOn(next->job, BehindReservation(next->job, Answer::kNoRoom));
   }
-  KeepNoRoom();
-  RefreshTouched();
+  last_reserved_ = reserved_;
+}
+
+bool Scheduler::Steps::KeptByAdmin() const {
+  return std::any_of(blocks_.begin(), blocks_.end(),
+                     [](const Block& block) { return block.on && block.by.job == kNone; });
 }
 
 // A job that its queue may not have, whatever is free, waits for no room.
@@ -173,13 +235,15 @@ bool Scheduler::Steps::ReserveFor(JobId id, ClassId job_class) {
   if (pieces_.empty() || pieces_[0].estimated || !WithinBounds(job, pieces_[0])) return false;
   const auto known = no_time_.find(job_class);
   if (known != no_time_.end() && known->second.until > cluster_.cycles()) return false;
-  last_reserved_ = reserved_ = timeline_.Reserve(pieces_[0], now_ms_);
-  if (reserved_) {
-    no_time_.erase(job_class);
-  } else {
+  auto made = timeline_.Reserve(pieces_[0], now_ms_);
+  if (!made) {
     no_time_[job_class].Again(cluster_.cycles());
+    return false;
   }
-  return reserved_.has_value();
+  no_time_.erase(job_class);
+  KeepFor(*made);
+  reserved_.push_back(std::move(*made));
+  return true;
 }
 
 // Whether the job would still be there when the room is needed. Behind a gang only so many are
@@ -191,8 +255,7 @@ bool Scheduler::Steps::Binds(const Block& block, JobId id) const {
     return LookedEnough() || now_ms_ + cluster_.TakesMs(job) > block.until_ms;
   }
   if (now_ms_ + cluster_.TakesMs(job) <= block.until_ms) return false;
-  const auto queue = QueueOf(cluster_, cluster_.reservations()[block.by.booking]);
-  return !IsBelow(cluster_.queues(), job.queue, queue);
+  return !IsBelow(cluster_.queues(), job.queue, block.queue);
 }
 
 void Scheduler::Steps::Turn(Block& block, bool on) {
@@ -215,15 +278,17 @@ void Scheduler::Steps::KeepNoRoom() {
   for (auto& block : blocks_) Turn(block, false);
 }
 
-void Scheduler::Steps::ConcludeReservation() {
-  if (!reserved_ || cluster_.job(reserved_->job).Satisfied()) return;
-  auto& plan = plan_.reserved.emplace();
-  plan.job = reserved_->job;
-  plan.at_ms = reserved_->at_ms;
-  plan.rooms.reserve(reserved_->holds.size());
-  for (const auto& hold : reserved_->holds) {
-    plan.rooms.push_back({cluster_.nodes().bank(hold.bank).node, hold.devices, hold.host[kHostCpu],
-                          hold.host[kHostMemory]});
+void Scheduler::Steps::ConcludeReservations() {
+  for (const auto& made : reserved_) {
+    if (cluster_.job(made.job).Satisfied()) continue;
+    auto& plan = plan_.reserved.emplace_back();
+    plan.job = made.job;
+    plan.at_ms = made.at_ms;
+    plan.rooms.reserve(made.holds.size());
+    for (const auto& hold : made.holds) {
+      plan.rooms.push_back({cluster_.nodes().bank(hold.bank).node, hold.devices,
+                            hold.host[kHostCpu], hold.host[kHostMemory]});
+    }
   }
 }
 
@@ -238,12 +303,22 @@ Scheduler::Steps::Without Scheduler::Steps::WithoutIt(ClassId job_class) {
   return known->second;
 }
 
+// What keeps room from the job at this moment: of GPUs that it could take, if there is such.
+const Scheduler::Steps::Block* Scheduler::Steps::KeptBy(JobId id) const {
+  const Block* by = nullptr;
+  for (const auto& block : blocks_) {
+    if (!block.on) continue;
+    if ((block.types & TypesOf(cluster_, cluster_.job(id))) != 0) return &block;
+    if (by == nullptr) by = &block;
+  }
+  return by;
+}
+
 // That a job finds no room beside what is kept says nothing of its equals, if they would find some
 // there: they may end sooner.
 Scheduler::Steps::Answer Scheduler::Steps::BehindReservation(JobId id, Answer answer) {
-  const auto by =
-      std::find_if(blocks_.begin(), blocks_.end(), [](const Block& block) { return block.on; });
-  if (by == blocks_.end() || answer != Answer::kNoRoom) return answer;
+  const Block* by = answer == Answer::kNoRoom ? KeptBy(id) : nullptr;
+  if (by == nullptr) return answer;
   const auto without = WithoutIt(cluster_.ClassOf(id));
   if (without.fits_now) cluster_.SetKept(id, by->by);
   if (!without.fits_soon || LookedEnough()) return answer;
@@ -253,11 +328,10 @@ Scheduler::Steps::Answer Scheduler::Steps::BehindReservation(JobId id, Answer an
 
 // Not by number: nor would any of its class, unless others of it may have what is kept from it.
 void Scheduler::Steps::FindsNoRoom(JobId id, ClassId job_class) {
-  const bool by_admin = std::any_of(blocks_.begin(), blocks_.end(), [](const Block& block) {
-    return block.on && block.by.job == kNone;
+  const bool by_gang = std::any_of(blocks_.begin(), blocks_.end(), [](const Block& block) {
+    return block.on && block.by.job != kNone;
   });
-  const bool by_gang = !blocks_.empty() && blocks_.back().on && blocks_.back().by.job != kNone;
-  const bool hope = by_admin || (by_gang && !LookedEnough());
+  const bool hope = KeptByAdmin() || (by_gang && !LookedEnough());
   if (hope && WithoutIt(job_class).fits_soon) {
     GoOn(id, BehindReservation(id, Answer::kNoRoom));
   } else {
@@ -267,8 +341,10 @@ void Scheduler::Steps::FindsNoRoom(JobId id, ClassId job_class) {
 
 // Who looked in vain while room was kept may hope again when other room is.
 void Scheduler::Steps::NoteReservations() {
-  const auto reserved = std::tuple(blocks_.size(), reserved_ ? reserved_->job : kNone,
-                                   reserved_ ? reserved_->at_ms : 0);
+  std::vector<std::pair<JobId, std::int64_t>> gangs;
+  gangs.reserve(reserved_.size());
+  for (const auto& made : reserved_) gangs.emplace_back(made.job, made.at_ms);
+  const auto reserved = std::pair(blocks_.size(), std::move(gangs));
   if (reserved != reserved_before_) cluster_.UnsettleAll();
   reserved_before_ = reserved;
 }

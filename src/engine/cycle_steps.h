@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -73,14 +72,17 @@ class Scheduler::Steps {
   void Resize();
   void Book();
   void TakeBooked();
+  void TakeOn(NodeId node, int gpus, QueueId queue);
   void Reserve();
   bool StillReserved();
-  void FindReservation();
+  void FindReservations();
+  void KeepFor(const Reservation& made);
+  bool KeptByAdmin() const;
   bool ReserveFor(JobId job, ClassId job_class);
   bool RoomForSomebody() const;
   bool KeepRoomFrom(JobId job);
   void KeepNoRoom();
-  void ConcludeReservation();
+  void ConcludeReservations();
   Answer BehindReservation(JobId job, Answer answer);
   void FindsNoRoom(JobId job, ClassId job_class);
   void NoteReservations();
@@ -120,21 +122,24 @@ class Scheduler::Steps {
   Consolidation consolidation_;
   Resizing resizing_;
   Timeline timeline_;
-  std::optional<Reservation> reserved_, last_reserved_;
+  std::vector<Reservation> reserved_, last_reserved_;
   // Room that some may not have: as far as they go it is taken.
   struct Block {
     Kept by;
+    QueueId queue = kNone;      // whose jobs may have it, of an admin's; kNone: nobody's
     std::int64_t until_ms = 0;  // who has ended by then may have it
     std::vector<Hold> holds;
+    std::uint64_t types = 0;  // of GPUs that it is about, a bit each
     bool on = false;
   };
   bool Binds(const Block& block, JobId job) const;
   void Turn(Block& block, bool on);
+  const Block* KeptBy(JobId job) const;
   std::vector<Block> blocks_;
   std::int64_t looks_ = 0;  // at jobs behind a reservation
   bool LookedEnough() const { return looks_ >= cluster_.policy().backfill_depth; }
-  // What was reserved in the last cycle: how many of admins, for which gang and when.
-  std::tuple<std::size_t, JobId, std::int64_t> reserved_before_;
+  // What was reserved in the last cycle: how much in all, for which gangs and when.
+  std::pair<std::size_t, std::vector<std::pair<JobId, std::int64_t>>> reserved_before_;
   // Classes that were stopped by it: whether they would find room without it.
   struct Without {
     bool fits_now = false, fits_soon = false;

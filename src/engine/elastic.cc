@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
-#include <numeric>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -30,33 +30,43 @@ std::size_t BestAt(const ElasticJob& job, double price) {
   return best;
 }
 
-// The smallest sizes do not fit together: not all get theirs.
-std::vector<int> DivideSmallest(std::span<const ElasticJob> jobs, int gpus) {
-  std::vector<std::size_t> order(jobs.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
+// What is left to be given out.
+struct Left {
+  std::vector<int> of_type;
+  int all = 0;
+
+  int For(const ElasticJob& job) const { return std::min(all, of_type[job.type]); }
+  void Take(const ElasticJob& job, int gpus) {
+    of_type[job.type] -= gpus;
+    all -= gpus;
+  }
+};
+
+// The smallest sizes do not fit together: not all of these jobs get theirs.
+void DivideSmallest(std::span<const ElasticJob> jobs, std::vector<std::size_t> order, Left& left,
+                    std::vector<int>& out) {
   std::ranges::stable_sort(
       order, {}, [&](std::size_t j) { return std::pair(-jobs[j].priority, jobs[j].served); });
-  std::vector<int> out(jobs.size());
   for (const auto j : order) {
     const int least = jobs[j].sizes[0].gpus;
-    if (least > gpus) continue;
+    if (least > left.For(jobs[j])) continue;
     out[j] = least;
-    gpus -= least;
+    left.Take(jobs[j], least);
   }
-  return out;
 }
 
 // What no price sells: to whoever gains most for each GPU.
-void DivideRest(std::span<const ElasticJob> jobs, int left, std::vector<std::size_t>& chosen) {
+void DivideRest(std::span<const ElasticJob> jobs, std::span<const std::size_t> among, Left& left,
+                std::vector<std::size_t>& chosen) {
   for (;;) {
     double most = 0;
     std::optional<std::pair<std::size_t, std::size_t>> best;
-    for (std::size_t j = 0; j < jobs.size(); ++j) {
+    for (const auto j : among) {
       const auto& sizes = jobs[j].sizes;
       const auto& now = sizes[chosen[j]];
       for (std::size_t i = chosen[j] + 1; i < sizes.size(); ++i) {
         const int more = sizes[i].gpus - now.gpus;
-        if (more > left) break;
+        if (more > left.For(jobs[j])) break;
         const double gain = (ValueOf(jobs[j], sizes[i]) - ValueOf(jobs[j], now)) / more;
         if (gain <= most) continue;
         most = gain;
@@ -64,39 +74,257 @@ void DivideRest(std::span<const ElasticJob> jobs, int left, std::vector<std::siz
       }
     }
     if (!best) return;
-    const auto& sizes = jobs[best->first].sizes;
-    left -= sizes[best->second].gpus - sizes[chosen[best->first]].gpus;
-    chosen[best->first] = best->second;
+    const auto& [job, size] = *best;
+    left.Take(jobs[job], jobs[job].sizes[size].gpus - jobs[job].sizes[chosen[job]].gpus);
+    chosen[job] = size;
   }
+}
+
+// The lowest price at which no more than that is wanted.
+template <typename Wanted>
+double PriceOf(const Wanted& wanted, std::int64_t gpus) {
+  double low = 0, high = 1;
+  while (wanted(high) > gpus) high *= 2;
+  for (int round = 0; round < kPriceRounds; ++round) {
+    const double middle = (low + high) / 2;
+    (wanted(middle) > gpus ? low : high) = middle;
+  }
+  return high;
+}
+
+std::int64_t LeastOf(std::span<const ElasticJob> jobs, std::span<const std::size_t> among) {
+  std::int64_t least = 0;
+  for (const auto j : among) least += jobs[j].sizes[0].gpus;
+  return least;
 }
 
 }  // namespace
 
-std::vector<int> DivideByValue(std::span<const ElasticJob> jobs, int gpus) {
-  std::int64_t least = 0;
-  for (const auto& job : jobs) least += job.sizes[0].gpus;
-  if (least >= gpus) return DivideSmallest(jobs, gpus);
-  const auto total_at = [&](double price) {
+std::vector<int> DivideByValue(std::span<const ElasticJob> jobs, std::span<const int> room,
+                               int gpus) {
+  std::vector<int> out(jobs.size());
+  Left left{{room.begin(), room.end()}, gpus};
+  std::vector<std::vector<std::size_t>> by_type(room.size());
+  std::vector<std::size_t> all;
+  all.reserve(jobs.size());
+  for (std::size_t j = 0; j < jobs.size(); ++j) {
+    all.push_back(j);
+    by_type[jobs[j].type].push_back(j);
+  }
+  if (LeastOf(jobs, all) >= gpus) {
+    DivideSmallest(jobs, all, left, out);
+    return out;
+  }
+  all.clear();  // from here on those who have a choice of sizes
+  std::vector<double> price(room.size());
+  const auto wanted_at = [&](std::size_t type, double at) {
     std::int64_t total = 0;
-    for (const auto& job : jobs) total += job.sizes[BestAt(job, price)].gpus;
+    for (const auto j : by_type[type]) total += jobs[j].sizes[BestAt(jobs[j], at)].gpus;
     return total;
   };
-  double low = 0, high = 1;
-  while (total_at(high) > gpus) high *= 2;
-  for (int round = 0; round < kPriceRounds; ++round) {
-    const double middle = (low + high) / 2;
-    (total_at(middle) > gpus ? low : high) = middle;
+  for (std::size_t type = 0; type < room.size(); ++type) {
+    const int there = std::min(room[type], gpus);
+    if (!by_type[type].empty() && LeastOf(jobs, by_type[type]) >= there) {
+      DivideSmallest(jobs, by_type[type], left, out);
+      by_type[type].clear();
+    }
+    if (by_type[type].empty()) continue;
+    price[type] = PriceOf([&](double at) { return wanted_at(type, at); }, there);
+    all.insert(all.end(), by_type[type].begin(), by_type[type].end());
   }
-  std::vector<std::size_t> chosen;
-  int left = gpus;
-  for (const auto& job : jobs) {
-    chosen.push_back(BestAt(job, high));
-    left -= job.sizes[chosen.back()].gpus;
+  std::ranges::sort(all);
+  const auto wanted = [&](double at) {
+    std::int64_t total = 0;
+    for (std::size_t type = 0; type < room.size(); ++type) {
+      total += wanted_at(type, std::max(at, price[type]));
+    }
+    return total;
+  };
+  const double least_price = wanted(0) > left.all ? PriceOf(wanted, left.all) : 0;
+  std::vector<std::size_t> chosen(jobs.size());
+  for (const auto j : all) {
+    chosen[j] = BestAt(jobs[j], std::max(least_price, price[jobs[j].type]));
+    left.Take(jobs[j], jobs[j].sizes[chosen[j]].gpus);
   }
-  DivideRest(jobs, left, chosen);
-  std::vector<int> out;
-  for (std::size_t j = 0; j < jobs.size(); ++j) out.push_back(jobs[j].sizes[chosen[j]].gpus);
+  DivideRest(jobs, all, left, chosen);
+  for (const auto j : all) out[j] = jobs[j].sizes[chosen[j]].gpus;
   return out;
+}
+
+namespace {
+
+// Seeks the types that are worth most together, from those that the jobs have.
+class TypeSearch {
+ public:
+  TypeSearch(std::span<const ElasticChoice> jobs, std::span<const int> room, int gpus)
+      : jobs_(jobs), room_(room), gpus_(gpus) {}
+  std::vector<ElasticPart> Run();
+
+ private:
+  static constexpr std::size_t kTried = 32;  // of the moves that promise most
+  static constexpr int kMostTrials = 500;    // in all
+  static constexpr double kLeastGain = 1e-9;
+  static constexpr double kNotServed = -1e3;
+
+  using Parts = std::vector<ElasticPart>;
+  struct Step {
+    std::size_t job = 0, choice = 0;
+    double gain = 0;
+  };
+  // Who runs comes first, from the highest priority on, then how much that is worth.
+  struct Worth {
+    std::map<std::int64_t, int, std::greater<>> served;  // by priority
+    double value = 0;
+  };
+
+  void Begin();
+  void Divide(Parts& parts) const;
+  Worth WorthOf(const Parts& parts) const;
+  double ValueIn(const ElasticPart& part, std::size_t job) const;
+  double ValueAt(const ElasticJob& job, int gpus) const;
+  std::uint32_t TypeOf(std::size_t job, std::size_t choice) const {
+    return jobs_[job][choice].type;
+  }
+  std::vector<Step> Steps() const;
+  std::vector<std::vector<Step>> Trials() const;
+  bool Improve();
+
+  std::span<const ElasticChoice> jobs_;
+  std::span<const int> room_;
+  int gpus_;
+  Parts parts_;
+  Worth worth_;
+  int trials_ = 0;
+};
+
+// Those who have nothing yet go where there is room for their smallest size.
+void TypeSearch::Begin() {
+  parts_.resize(jobs_.size());
+  std::vector<int> left(room_.begin(), room_.end());
+  for (const bool has : {true, false}) {
+    for (std::size_t j = 0; j < jobs_.size(); ++j) {
+      if ((jobs_[j][0].gpus > 0) != has) continue;
+      const auto fits = std::ranges::find_if(jobs_[j], [&](const ElasticJob& job) {
+        return has || job.sizes[0].gpus <= left[job.type];
+      });
+      if (fits != jobs_[j].end()) {
+        parts_[j].choice = static_cast<std::size_t>(fits - jobs_[j].begin());
+      }
+      const auto& chosen = jobs_[j][parts_[j].choice];
+      left[chosen.type] -= chosen.sizes[0].gpus;
+    }
+  }
+}
+
+void TypeSearch::Divide(Parts& parts) const {
+  std::vector<ElasticJob> jobs;
+  jobs.reserve(parts.size());
+  for (std::size_t j = 0; j < parts.size(); ++j) jobs.push_back(jobs_[j][parts[j].choice]);
+  const auto gpus = DivideByValue(jobs, room_, gpus_);
+  for (std::size_t j = 0; j < parts.size(); ++j) parts[j].gpus = gpus[j];
+}
+
+double TypeSearch::ValueIn(const ElasticPart& part, std::size_t job) const {
+  return part.gpus > 0 ? ValueAt(jobs_[job][part.choice], part.gpus) : kNotServed;
+}
+
+// Of the largest size that is no larger.
+double TypeSearch::ValueAt(const ElasticJob& job, int gpus) const {
+  const auto* best = &job.sizes[0];
+  for (const auto& size : job.sizes) {
+    if (size.gpus <= gpus) best = &size;
+  }
+  return ValueOf(job, *best);
+}
+
+TypeSearch::Worth TypeSearch::WorthOf(const Parts& parts) const {
+  Worth worth;
+  for (std::size_t j = 0; j < parts.size(); ++j) {
+    worth.served[jobs_[j][0].priority] += parts[j].gpus > 0 ? 1 : 0;
+    if (parts[j].gpus > 0) worth.value += ValueIn(parts[j], j);
+  }
+  return worth;
+}
+
+// Each job to each other type: what it alone would gain with as many GPUs. The best first.
+std::vector<TypeSearch::Step> TypeSearch::Steps() const {
+  std::vector<Step> out;
+  for (std::size_t j = 0; j < jobs_.size(); ++j) {
+    const double now = ValueIn(parts_[j], j);
+    for (std::size_t c = 0; c < jobs_[j].size(); ++c) {
+      if (c == parts_[j].choice) continue;
+      out.push_back({j, c, ValueAt(jobs_[j][c], parts_[j].gpus) - now});
+    }
+  }
+  std::ranges::stable_sort(out, std::greater<>{}, &Step::gain);
+  return out;
+}
+
+// Single moves, then exchanges of two.
+std::vector<std::vector<TypeSearch::Step>> TypeSearch::Trials() const {
+  const auto steps = Steps();
+  std::vector<std::vector<Step>> out;
+  out.reserve(2 * kTried);
+  for (const auto& step : steps) {
+    if (out.size() == kTried) break;
+    out.push_back({step});
+  }
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Step>> by_way;
+  for (const auto& step : steps) {
+    auto& way = by_way[{TypeOf(step.job, parts_[step.job].choice), TypeOf(step.job, step.choice)}];
+    if (way.size() < kTried) way.push_back(step);
+  }
+  std::vector<std::pair<double, std::vector<Step>>> pairs;
+  for (const auto& [way, there] : by_way) {
+    const auto back = by_way.find({way.second, way.first});
+    if (way.first > way.second || back == by_way.end()) continue;
+    for (const auto& one : there) {
+      for (const auto& other : back->second) {
+        const double gain = one.gain + other.gain;
+        if (gain > 0) pairs.push_back({gain, {one, other}});
+      }
+    }
+  }
+  std::ranges::stable_sort(pairs, std::greater<>{}, [](const auto& pair) { return pair.first; });
+  for (auto& [gain, pair] : pairs) {
+    if (out.size() == 2 * kTried) break;
+    out.push_back(std::move(pair));
+  }
+  return out;
+}
+
+bool TypeSearch::Improve() {
+  for (const auto& trial : Trials()) {
+    if (++trials_ > kMostTrials) return false;
+    auto parts = parts_;
+    for (const auto& step : trial) parts[step.job].choice = step.choice;
+    Divide(parts);
+    auto worth = WorthOf(parts);
+    const bool better = worth.served != worth_.served ? worth.served > worth_.served
+                                                      : worth.value > worth_.value + kLeastGain;
+    if (!better) continue;
+    parts_ = std::move(parts);
+    worth_ = std::move(worth);
+    return true;
+  }
+  return false;
+}
+
+std::vector<ElasticPart> TypeSearch::Run() {
+  Begin();
+  Divide(parts_);
+  if (std::ranges::all_of(jobs_, [](const auto& job) { return job.size() == 1; })) return parts_;
+  worth_ = WorthOf(parts_);
+  while (Improve()) {
+  }
+  return std::move(parts_);
+}
+
+}  // namespace
+
+std::vector<ElasticPart> DivideByType(std::span<const ElasticChoice> jobs,
+                                      std::span<const int> room, int gpus) {
+  return TypeSearch(jobs, room, gpus).Run();
 }
 
 namespace {
@@ -117,6 +345,11 @@ class Seating {
   bool Whole(Node node) const { return free_[node] == largest_ && node_gpus_[node] == largest_; }
   // The node with the least room that has so much, among broken ones alone if it says so.
   Node Tightest(int gpus, bool broken_only, Node except) const;
+  // GPUs of a whole node that it can use.
+  int BlockOf(std::size_t job) const { return largest_ / jobs_[job].each * jobs_[job].each; }
+  int HalfOf(std::size_t job, int gpus) const {
+    return gpus / jobs_[job].each / 2 * jobs_[job].each;
+  }
   bool EmptyOne();
   bool Empty(Node node);
 
@@ -199,7 +432,9 @@ bool Seating::EmptyOne() {
 }
 
 void Seating::SeatWhole(std::size_t job, int gpus) {
-  auto wanted = static_cast<std::size_t>(gpus / largest_);
+  const int block = BlockOf(job);
+  if (block == 0) return;
+  auto wanted = static_cast<std::size_t>(gpus / block);
   std::vector<Node> whole;
   const auto take = [&](Node node) {
     if (whole.size() == wanted || !Whole(node)) return;
@@ -212,16 +447,16 @@ void Seating::SeatWhole(std::size_t job, int gpus) {
   take_all();
   while (whole.size() < wanted && EmptyOne()) take_all();
   if (whole.empty()) {
-    SeatPart(job, largest_ / 2);
+    SeatPart(job, HalfOf(job, block));
     return;
   }
   std::ranges::sort(whole);
-  for (const Node node : whole) Sit(job, node, largest_);
+  for (const Node node : whole) Sit(job, node, block);
 }
 
 // Its own node where that has room.
 void Seating::SeatPart(std::size_t job, int gpus) {
-  for (; gpus > 0; gpus /= 2) {
+  for (; gpus > 0; gpus = HalfOf(job, gpus)) {
     const auto& own = jobs_[job].seats;
     const auto stays = std::ranges::find_if(own, [&](Node node) { return free_[node] >= gpus; });
     const Node node = stays != own.end() ? *stays : Tightest(gpus, false, kNowhere);
@@ -248,7 +483,7 @@ std::vector<Seats> Seating::Run() {
   std::ranges::stable_sort(changing, std::greater<>{},
                            [&](std::size_t j) { return jobs_[j].gpus; });
   for (const auto j : changing) {
-    if (jobs_[j].gpus >= largest_) {
+    if (jobs_[j].gpus >= BlockOf(j)) {
       SeatWhole(j, jobs_[j].gpus);
     } else {
       SeatPart(j, jobs_[j].gpus);

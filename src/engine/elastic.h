@@ -1,10 +1,12 @@
-// Elastic: how many GPUs each elastic job gets of those there are for them, and on which nodes.
+// Elastic: how many GPUs each elastic job gets, of which type, and on which nodes they lie.
 //
-// Each job has a few sizes to choose from and says what each is worth: the logarithm of its goodput
-// there, so that doubling one job's speed counts as much as doubling another's. One price for a GPU
-// is sought at which the sizes that pay best for their jobs just fit; a size that the job does not
-// have costs the work that is lost by changing to it. Places follow: who does not change stays, the
-// others take whole nodes or the tightest part of one, and small ones make room for large ones.
+// Each job says what each size is worth to it, for each GPU type that it may have: the logarithm of
+// its goodput there, so that doubling one job counts as much as doubling another's. Of each type
+// one price for a GPU is sought at which the sizes that pay best for their jobs just fit; a size
+// that the job does not have costs the work that is lost by changing to it, and so does another
+// type. Who has which type is improved by moving one job or exchanging two, as long as that pays.
+// Places follow: who does not change stays, the others take whole nodes or the tightest part of
+// one, and small ones make room for large ones.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +27,24 @@ struct ElasticJob {
   // Where not all can run: the highest priority does, then who was served least.
   std::int64_t priority = 0;
   std::int64_t served = 0;
+  std::uint32_t type = 0;  // of the GPUs
 };
 
-// GPUs for each job, 0 or one of its sizes, together at most `gpus`.
-std::vector<int> DivideByValue(std::span<const ElasticJob> jobs, int gpus);
+// GPUs for each job, 0 or one of its sizes, together at most `gpus`, and of each type at most what
+// there is of it.
+std::vector<int> DivideByValue(std::span<const ElasticJob> jobs, std::span<const int> room,
+                               int gpus);
+
+// A job as it would be on each GPU type that it may have: on the one that it has, or else on the
+// one that it likes best, first.
+using ElasticChoice = std::vector<ElasticJob>;
+
+struct ElasticPart {
+  std::size_t choice = 0;
+  int gpus = 0;
+};
+std::vector<ElasticPart> DivideByType(std::span<const ElasticChoice> jobs,
+                                      std::span<const int> room, int gpus);
 
 // What an elastic job holds: the node of each GPU, in the order of nodes.
 using Seats = std::vector<std::uint32_t>;
@@ -37,6 +53,7 @@ struct SeatedJob {
   Seats seats;
   int gpus = 0;         // that it is to have
   bool movable = true;  // without a change of its size, so that another one fits
+  int each = 1;         // GPUs of a worker, which lie on one node
 };
 
 // Gives each job its seats on nodes that have so many GPUs for these jobs. A job gets fewer GPUs

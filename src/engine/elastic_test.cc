@@ -21,6 +21,10 @@ ElasticJob Scaling(double power, int has = 0, double change_cost = 0) {
   return job;
 }
 
+std::vector<int> DivideByValue(const std::vector<ElasticJob>& jobs, int gpus) {
+  return engine::DivideByValue(jobs, std::vector{gpus}, gpus);
+}
+
 TEST(Divide, EqualJobsGetEqualSizes) {
   const std::vector<ElasticJob> jobs(4, Scaling(0.9));
   EXPECT_THAT(DivideByValue(jobs, 16), ElementsAre(4, 4, 4, 4));
@@ -59,6 +63,52 @@ TEST(Divide, WhereNotAllCanRunPriorityDecidesThenService) {
   EXPECT_THAT(DivideByValue(jobs, 0), ElementsAre(0, 0, 0, 0));
 }
 
+// As a job that runs on the first type with that many GPUs would be on each type.
+ElasticChoice OnTypes(const std::vector<double>& faster, int has, double change_cost = 0.3) {
+  ElasticChoice out;
+  for (std::uint32_t type = 0; type < faster.size(); ++type) {
+    auto job = Scaling(0.9, type == 0 ? has : 0, change_cost);
+    const double moves = type == 0 || has == 0 ? 0 : change_cost;
+    for (auto& size : job.sizes) size.value += std::log(faster[type]) - moves;
+    job.type = type;
+    out.push_back(job);
+  }
+  return out;
+}
+
+std::vector<std::pair<std::size_t, int>> DivideTypes(const std::vector<ElasticChoice>& jobs,
+                                                     const std::vector<int>& room, int gpus) {
+  std::vector<std::pair<std::size_t, int>> out;
+  for (const auto& part : DivideByType(jobs, room, gpus)) out.emplace_back(part.choice, part.gpus);
+  return out;
+}
+
+TEST(DivideTypes, JobsAreExchangedWhereThatPays) {
+  ElasticChoice easy = OnTypes({1, 1}, 4);
+  std::swap(easy[0].type, easy[1].type);  // it runs on the second
+  EXPECT_THAT(DivideTypes({OnTypes({1, 3}, 4), easy}, {4, 4}, 8),
+              ElementsAre(std::pair(1U, 4), std::pair(1U, 4)));
+  EXPECT_THAT(DivideTypes({OnTypes({1, 1.2}, 4), easy}, {4, 4}, 8),
+              ElementsAre(std::pair(0U, 4), std::pair(0U, 4)));
+}
+
+TEST(DivideTypes, WhoHasNothingGoesWhereThereIsRoom) {
+  const std::vector<ElasticChoice> jobs(4, OnTypes({1, 1}, 0));
+  int gpus = 0;
+  for (const auto& [type, given] : DivideTypes(jobs, {2, 2}, 4)) gpus += given;
+  EXPECT_EQ(gpus, 4);
+}
+
+TEST(DivideTypes, WhatAllMayHaveBindsToo) {
+  const std::vector<ElasticChoice> jobs(2, OnTypes({1, 1}, 0));
+  for (int all = 0; all < 20; ++all) {
+    int gpus = 0;
+    for (const auto& [type, given] : DivideTypes(jobs, {8, 8}, all)) gpus += given;
+    EXPECT_LE(gpus, all);
+    EXPECT_GE(gpus, std::min(all, 2));
+  }
+}
+
 std::vector<Seats> Seat(const std::vector<SeatedJob>& jobs, const std::vector<int>& nodes) {
   return SeatByNodes(jobs, nodes);
 }
@@ -85,6 +135,12 @@ TEST(Seating, SmallOnesMakeRoomForLargeOnes) {
 TEST(Seating, WhatMayNotMoveDoesNot) {
   const auto seats = Seat({{{0}, 1, false}, {{1}, 1, false}, {{}, 4}}, {4, 4});
   EXPECT_THAT(seats, ElementsAre(Seats{0}, Seats{1}, Seats{0, 0}));
+}
+
+TEST(Seating, TheGpusOfAWorkerLieOnOneNode) {
+  const auto seats = Seat({{{}, 6, true, 3}, {{}, 2, true, 2}}, {4, 4, 3});
+  EXPECT_THAT(seats, ElementsAre(Seats{0, 0, 0, 1, 1, 1}, Seats{2, 2}));
+  EXPECT_THAT(Seat({{{}, 4, true, 2}}, {3, 1}), ElementsAre(Seats{0, 0}));
 }
 
 TEST(Seating, NobodyLiesScattered) {

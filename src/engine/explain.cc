@@ -95,7 +95,11 @@ bool Explainer::StoppedByShare(const Piece& piece) {
 bool Explainer::KeptForAnother() {
   why_.kept = job_.kept;
   if (job_.kept.job == kNone) {
-    return job_.kept.booking < cluster_.reservations().size() && now_ms_ < job_.kept.to_ms;
+    const auto& standing = cluster_.reservations();
+    return now_ms_ < job_.kept.to_ms &&
+           std::any_of(standing.begin(), standing.end(), [this](const model::Reservation& one) {
+             return one.name == job_.kept.booking;
+           });
   }
   const JobState& other = cluster_.job(job_.kept.job);
   return other.present && !other.Satisfied() && now_ms_ < job_.kept.from_ms;

@@ -183,9 +183,8 @@ std::string Sentence(const Cluster& cluster, const Explanation& why) {
       return "there is no room; the search for somebody to leave was cut short";
     case Gate::kReserved:
       return "there is room, but it is kept for " +
-             (why.kept.job != kNone
-                  ? "a larger job that came before"
-                  : "reservation " + cluster.reservations()[why.kept.booking].name) +
+             (why.kept.job != kNone ? "a larger job that came before"
+                                    : "reservation " + why.kept.booking) +
              "; who is expected to end before that begins may pass: `limits: {time: ...}` says how "
              "long this one takes";
   }

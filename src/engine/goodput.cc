@@ -275,6 +275,40 @@ StepModel FitSteps(const std::vector<StepSample>& samples) {
           found[kOverlap]};
 }
 
+std::map<std::string, StepModel> FitByType(const std::vector<TypedSample>& samples) {
+  std::map<std::string, std::vector<StepSample>> by_type;
+  for (const auto& sample : samples) {
+    if (!sample.gpu_type.empty()) by_type[sample.gpu_type];
+  }
+  if (by_type.empty()) by_type[""];
+  for (const auto& sample : samples) {
+    for (auto& [type, own] : by_type) {
+      if (sample.gpu_type.empty() || sample.gpu_type == type) own.push_back(sample.step);
+    }
+  }
+  std::map<std::string, StepModel> out;
+  for (const auto& [type, own] : by_type) out[type] = FitSteps(own);
+  // From the type that tried it most often.
+  for (const bool across : {true, false}) {
+    const auto tries = [&](const std::string& type) {
+      return std::ranges::count_if(by_type[type], [&](const StepSample& step) {
+        return across ? step.nodes > 1 : step.nodes == 1 && step.gpus > 1;
+      });
+    };
+    const auto most =
+        std::ranges::max_element(out, {}, [&](const auto& entry) { return tries(entry.first); });
+    if (tries(most->first) == 0) continue;
+    for (auto& [type, model] : out) {
+      if (tries(type) > 0) continue;
+      (across ? model.across_a : model.within_a) =
+          across ? most->second.across_a : most->second.within_a;
+      (across ? model.across_b : model.within_b) =
+          across ? most->second.across_b : most->second.within_b;
+    }
+  }
+  return out;
+}
+
 double GoodputModel::Gain(double scale) const {
   const double noise = grad_var / scale + grad_sqr;
   return noise > 0 ? (grad_var + grad_sqr) / noise : 1;
@@ -308,9 +342,15 @@ BatchChoice GoodputModel::Best(int nodes, int gpus) const {
   return best;
 }
 
-double JobSpeed::GoodputOn(int nodes, int gpus) const {
-  const auto [found, added] = known_.try_emplace({nodes, gpus}, 0);
-  if (added) found->second = model_.Best(nodes, gpus).goodput;
+const std::string& JobSpeed::KnownFor(const std::string& gpu_type) const {
+  const auto found = models_.find(gpu_type);
+  return found != models_.end() ? found->first : models_.begin()->first;
+}
+
+double JobSpeed::GoodputOn(const std::string& gpu_type, int nodes, int gpus) const {
+  const auto& type = KnownFor(gpu_type);
+  const auto [found, added] = known_[type].try_emplace({nodes, gpus}, 0);
+  if (added) found->second = models_.at(type).Best(nodes, gpus).goodput;
   return found->second;
 }
 

@@ -5,10 +5,11 @@
 // a step worth more, but not in proportion: the noise of the gradient says how much. Their product,
 // progress a second, is the goodput of a place and a batch, and the best batch is its goodput
 // there. What was never tried is assumed to cost nothing, so that it is tried. (The model of
-// Pollux, OSDI'21, which was measured on real clusters.)
+// Pollux, OSDI'21, which was measured on real clusters.) Each GPU type has a model of its own.
 #pragma once
 
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,13 @@ struct StepModel {
 };
 
 StepModel FitSteps(const std::vector<StepSample>& samples);
+
+struct TypedSample {
+  std::string gpu_type;  // empty: not known; it counts for every type
+  StepSample step;
+};
+// By GPU type. Synchronising, where it was never tried on a type, costs as much as on another.
+std::map<std::string, StepModel> FitByType(const std::vector<TypedSample>& samples);
 
 // What a job allows itself.
 struct BatchLimits {
@@ -68,15 +76,20 @@ struct GoodputModel {
 // What is known of a job's speed.
 class JobSpeed {
  public:
-  JobSpeed(const GoodputModel& model, int most_gpus) : model_(model), most_gpus_(most_gpus) {}
-  const GoodputModel& model() const { return model_; }
+  using Models = std::map<std::string, GoodputModel>;  // by GPU type; empty: on any
+
+  JobSpeed(const GoodputModel& model, int most_gpus) : JobSpeed(Models{{"", model}}, most_gpus) {}
+  JobSpeed(Models models, int most_gpus) : models_(std::move(models)), most_gpus_(most_gpus) {}
+  const Models& models() const { return models_; }
   int most_gpus() const { return most_gpus_; }  // that it has run on
-  double GoodputOn(int nodes, int gpus) const;
+  // The type whose model stands for that one: itself where the job ran on it.
+  const std::string& KnownFor(const std::string& gpu_type) const;
+  double GoodputOn(const std::string& gpu_type, int nodes, int gpus) const;
 
  private:
-  GoodputModel model_;
+  Models models_;
   int most_gpus_;
-  mutable std::map<std::pair<int, int>, double> known_;  // answers given so far
+  mutable std::map<std::string, std::map<std::pair<int, int>, double>> known_;  // answers so far
 };
 
 }  // namespace muster::engine

@@ -66,5 +66,39 @@ TEST(Goodput, ABatchStaysWithinItsLimits) {
   }
 }
 
+TEST(Goodput, EachTypeHasAModelOfItsOwn) {
+  StepModel faster = kTruth;
+  faster.compute_a /= 3;
+  faster.compute_b /= 3;
+  std::vector<TypedSample> samples;
+  for (const int local : {16, 32, 64}) {
+    for (const int gpus : {1, 2, 4}) samples.push_back({"A", Sample(kTruth, 1, gpus, local)});
+    samples.push_back({"B", Sample(faster, 1, 1, local)});
+  }
+  auto models = FitByType(samples);
+  ASSERT_EQ(models.size(), 2U);
+  EXPECT_NEAR(models["A"].PassSeconds(32) / models["B"].PassSeconds(32), 3, 0.1);
+  // Several GPUs were never tried on B: what they cost is taken from A.
+  EXPECT_EQ(models["B"].within_a, models["A"].within_a);
+  EXPECT_GT(models["B"].within_a, 0.01);
+}
+
+TEST(Goodput, ASampleOfNoTypeCountsForEvery) {
+  const TypedSample unknown{"", Sample(kTruth, 1, 4, 32)};
+  const std::vector<TypedSample> one = {{"A", Sample(kTruth, 1, 1, 32)}, unknown};
+  EXPECT_EQ(FitByType(one).at("A"), FitSteps({one[0].step, one[1].step}));
+  EXPECT_EQ(FitByType({unknown}).at(""), FitSteps({unknown.step}));
+}
+
+TEST(Goodput, WhereAJobNeverRanAnotherTypeStandsForIt) {
+  GoodputModel slow;
+  slow.steps = kTruth;
+  slow.limits = {32, 512, 8, 64};
+  const JobSpeed speed(JobSpeed::Models{{"A", slow}}, 4);
+  EXPECT_EQ(speed.KnownFor("A"), "A");
+  EXPECT_EQ(speed.KnownFor("B"), "A");
+  EXPECT_EQ(speed.GoodputOn("B", 1, 4), slow.Best(1, 4).goodput);
+}
+
 }  // namespace
 }  // namespace muster::engine

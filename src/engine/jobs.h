@@ -82,10 +82,10 @@ struct WorkerRef {
 
 // What keeps room from a job that it could have.
 struct Kept {
-  JobId job = kNone;              // the gang that is to have it,
-  std::uint32_t booking = kNone;  // or the admin's reservation, by its place among those that stand
-  std::int64_t from_ms = 0;       // when it is needed
-  std::int64_t to_ms = 0;         // the end of an admin's reservation
+  JobId job = kNone;         // the gang that is to have it,
+  std::string booking = {};  // or the admin's reservation, by its name
+  std::int64_t from_ms = 0;  // when it is needed
+  std::int64_t to_ms = 0;    // the end of an admin's reservation
 };
 
 struct JobState {

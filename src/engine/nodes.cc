@@ -27,7 +27,7 @@ void BankLog::Note(BankId bank) {
     banks_.erase(banks_.begin(), banks_.begin() + kLogKeep);
     start_ += kLogKeep;
   }
-  if (last_.size() <= bank) last_.resize(bank + 1, 0);
+  if (last_.size() <= bank) last_.resize(bank + 1, kNever);
   last_[bank] = end();
   banks_.push_back(bank);
 }

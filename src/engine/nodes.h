@@ -88,9 +88,12 @@ class BankLog {
   BankId at(std::uint64_t position) const { return banks_[position - start_]; }
   // Whether the bank changed again behind this position, so that a reader can wait for that entry.
   bool superseded(std::uint64_t position) const { return last_[at(position)] != position; }
+  // Other after every change of the bank; 0: there was none.
+  std::uint64_t version(BankId bank) const { return bank < last_.size() ? last_[bank] + 1 : 0; }
 
  private:
   std::vector<BankId> banks_;
+  static constexpr std::uint64_t kNever = ~0ULL;
   std::vector<std::uint64_t> last_;  // by bank
   std::uint64_t start_ = 0;
 };

@@ -1,10 +1,8 @@
 // Placement, second half: which bank of GPUs a worker goes to.
 #include <algorithm>
 #include <bit>
-#include <optional>
 
 #include "base/units.h"
-#include "engine/fragmentation.h"
 #include "engine/placement.h"
 
 namespace muster::engine {
@@ -15,8 +13,6 @@ namespace {
 
 constexpr std::size_t kSmallScope = 64;    // nodes that are looked at one by one
 constexpr std::size_t kEquallyFull = 4;    // banks whose links are compared
-constexpr std::size_t kShareBanks = 8;     // banks that are compared for a share
-constexpr std::size_t kShareLooks = 16;    // banks of one room class that are looked at for it
 constexpr std::size_t kNearlyFitting = 8;  // banks a GPU type offers to those who make room
 
 }  // namespace
@@ -28,6 +24,9 @@ BankId Placement::PickBank(WorkerRef ref, std::uint32_t together, Mode mode) {
     const Scope& narrowest = scopes_.back();
     const auto& domain = cluster_.topology().level(narrowest.level).domains[narrowest.domain];
     if (domain.nodes.size() <= kSmallScope) return PickNear(ref, together, mode);
+  }
+  if (mode == Mode::kFree) {
+    if (const BankId found = PickByWorth(ref, shape); found != kNone) return found;
   }
   const auto& gpu = shape.spec.request.gpu;
   if (gpu.kind == GpuKind::kNone || gpu.devices == 0) return PickHost(shape, mode);
@@ -48,9 +47,14 @@ bool Placement::Fits(const Shape& shape, BankId id, Mode mode) const {
 }
 
 // A limit, or for fixed work a quota, that names the GPU type may rule it out where another is
-// allowed.
+// allowed. A job whose size is given out by goodput keeps to one type.
 bool Placement::TypeAllowed(JobId id, const Shape& shape, TypeId type) const {
   const auto& queues = cluster_.queues();
+  if (only_ != kNone && type != only_) return false;
+  if (cluster_.KeepsToType(id)) {
+    const TypeId own = cluster_.TypeOf(id);
+    if (own != kNone && own != type) return false;
+  }
   const auto dim = type == kNone ? queues.dims() : cluster_.TypeDim(type);
   if (dim >= queues.dims()) return true;
   const JobState& job = cluster_.job(id);
@@ -70,6 +74,25 @@ DeviceRules Placement::RulesFor(JobId job) const {
   const Policy& policy = cluster_.policy();
   return {policy.link_distance, policy.spare_islands, policy.near_nic,
           cluster_.job(job).workers.size() > 1};
+}
+
+// Where the workers to come lose the least by it. Only for who goes anywhere: a share, one GPU of a
+// job of one worker, a worker without GPUs. Gangs and workers with several GPUs are packed, and so
+// is everybody where a limit rules out one of the GPU types, and in room that others only leave: it
+// is little, and trials would have to follow it. kNone: there is none, or not for it.
+BankId Placement::PickByWorth(WorkerRef ref, const Shape& shape) {
+  if (!cluster_.policy().place_by_worth || !scopes_.empty()) return kNone;
+  const auto& gpu = shape.spec.request.gpu;
+  const bool whole = gpu.kind == GpuKind::kWhole;
+  if (whole && (gpu.devices != 1 || cluster_.job(ref.job).workers.size() > 1)) return kNone;
+  const bool gpus = gpu.kind != GpuKind::kNone;
+  for (TypeId type = 0; gpus && type < cluster_.nodes().type_count(); ++type) {
+    if (shape.type_rank[type] != kNone && !TypeAllowed(ref.job, shape, type)) return kNone;
+  }
+  return cluster_.worth().Pick(cluster_.worker(ref).shape, [&](BankId b) {
+    return Fits(shape, b, Mode::kFree) &&
+           (whole || !gpus || ChooseShared(ref, shape, b, Mode::kFree) != 0);
+  });
 }
 
 // The bank with the fewest unoccupied GPUs that takes `together` workers; failing that, the one
@@ -120,51 +143,7 @@ BankId Placement::PickWhole(WorkerRef ref, const Shape& shape, std::uint32_t tog
   return kNone;
 }
 
-// Of a few banks with room, tightest first, the one where the share strands the least. kNone also
-// where many banks have room for the share but not for its cores: comparing the few that are left
-// packs worse than taking the tightest.
-BankId Placement::PickLeastStranding(WorkerRef ref, const Shape& shape, std::uint32_t rank,
-                                     Mode mode) {
-  const auto& nodes = cluster_.nodes();
-  BankId best = kNone;
-  std::int64_t least = 0;
-  std::size_t compared = 0;
-  bool gave_up = false;
-  const auto look = [&](const Bits& banks, std::size_t most) {
-    std::size_t looks = 0, found = 0;
-    for (BankId b = banks.Next(0); b != kNone && found < most; b = banks.Next(b + 1)) {
-      gave_up |= ++looks > kShareLooks;
-      if (gave_up) return;
-      if (!Fits(shape, b, mode)) continue;
-      const SharedChoice choice = ChooseShared(ref, shape, b, mode);
-      if (choice.devices == 0) continue;
-      ++found;
-      ++compared;
-      if (best != kNone && choice.growth >= least) continue;
-      best = b;
-      least = choice.growth;
-    }
-  };
-  const auto& gpu = shape.spec.request.gpu;
-  const auto first_class =
-      gpu.kind == GpuKind::kShare ? NodeTable::RoomClass(gpu.share_milli, kMilli) : 1;
-  for (TypeId type = 0; type < nodes.type_count(); ++type) {
-    if (shape.type_rank[type] != rank || !TypeAllowed(ref.job, shape, type)) continue;
-    for (auto room = first_class; room <= NodeTable::kRoomClasses; ++room) {
-      if (compared < kShareBanks) look(nodes.WithRoom(type, room, mode), 2);
-    }
-    if (gave_up) return kNone;
-    const auto before = compared;
-    for (std::uint32_t count = 1; count <= nodes.max_devices(); ++count) {
-      if (compared < before + 2) look(nodes.WithUnoccupied(type, count, mode), 1);
-    }
-  }
-  return best;
-}
-
-// With the policy's fragmentation measure where the share strands the least. Else, and where that
-// finds nothing: a shared GPU with the least room that is enough; failing that, a new GPU on the
-// fullest node.
+// A shared GPU with the least room that is enough; failing that, a new GPU on the fullest node.
 BankId Placement::PickShared(WorkerRef ref, const Shape& shape, Mode mode) {
   const auto& nodes = cluster_.nodes();
   const auto& gpu = shape.spec.request.gpu;
@@ -173,15 +152,11 @@ BankId Placement::PickShared(WorkerRef ref, const Shape& shape, Mode mode) {
       gpu.kind == GpuKind::kShare ? NodeTable::RoomClass(gpu.share_milli, kMilli) : 1;
   const auto look = [&](const Bits& banks) -> BankId {
     for (BankId b = banks.Next(0); b != kNone; b = banks.Next(b + 1)) {
-      if (Fits(shape, b, mode) && ChooseShared(ref, shape, b, mode).devices != 0) return b;
+      if (Fits(shape, b, mode) && ChooseShared(ref, shape, b, mode) != 0) return b;
     }
     return kNone;
   };
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    if (cluster_.policy().share_by_fragmentation) {
-      const BankId found = PickLeastStranding(ref, shape, rank, mode);
-      if (found != kNone) return found;
-    }
     for (std::uint32_t room = first_class; room <= NodeTable::kRoomClasses; ++room) {
       for (TypeId type = 0; type < nodes.type_count(); ++type) {
         if (shape.type_rank[type] != rank || !TypeAllowed(ref.job, shape, type)) continue;
@@ -236,10 +211,12 @@ BankId Placement::PickNear(WorkerRef ref, std::uint32_t together, Mode mode) {
         const bool all = slots >= together;
         rank = {shape.type_rank[bank.type], 0, all ? 0 : -slots, free, b};
       } else {
-        const SharedChoice choice = ChooseShared(ref, shape, b, mode);
-        if (choice.devices == 0) continue;
-        const bool opens = (choice.devices & open) != 0;
-        rank = {shape.type_rank[bank.type], choice.growth, opens ? 1 : 0,
+        const auto devices = ChooseShared(ref, shape, b, mode);
+        if (devices == 0) continue;
+        const bool opens = (devices & open) != 0;
+        const bool by_worth = cluster_.policy().place_by_worth;
+        const auto fall = by_worth ? cluster_.worth().worth().Fall(shape, b, mode) : 0;
+        rank = {shape.type_rank[bank.type], fall, opens ? 1 : 0,
                 opens ? free : bank.max_room[static_cast<std::size_t>(mode)], b};
       }
       if (best == kNone || rank < best_rank) {
@@ -282,51 +259,16 @@ void Placement::ListNearlyFitting(WorkerRef ref, Mode mode, std::vector<BankId>&
   }
 }
 
-// The devices a share goes to on this bank: those where it strands the least if the policy says so,
-// then occupied ones with the least room first, then new ones. A device with another worker of the
+// The GPUs that a share goes to on this bank; 0: it does not fit. A GPU with another worker of the
 // same job is left out unless the job allows it.
-Placement::SharedChoice Placement::ChooseShared(WorkerRef ref, const Shape& shape, BankId id,
-                                                Mode mode) {
-  const auto& nodes = cluster_.nodes();
-  const Bank& bank = nodes.bank(id);
-  const auto units = cluster_.shapes().UnitsOn(shape, bank);
-  if (units > bank.memory || bank.memory <= 0) return {};
-  std::uint64_t usable = bank.mask & ScopeDevices();
+std::uint64_t Placement::ChooseShared(WorkerRef ref, const Shape& shape, BankId id, Mode mode) {
+  std::uint64_t usable = cluster_.nodes().bank(id).mask & ScopeDevices();
   if (!shape.spec.same_device) {
     for (const auto& other : cluster_.job(ref.job).workers) {
       if (other.place.bank == id && other.place.Holds()) usable &= ~other.place.devices;
     }
   }
-  const auto open = bank.unoccupied[static_cast<std::size_t>(mode)];
-  std::optional<BankFragmentation> measure;
-  if (cluster_.policy().share_by_fragmentation) {
-    measure.emplace(nodes, cluster_.shapes(), id, mode);
-  }
-  SharedChoice chosen;
-  for (int i = 0; i < shape.spec.request.gpu.devices; ++i) {
-    std::uint32_t best = kNone;
-    std::pair<std::int64_t, std::int64_t> least;  // growth, room; an unoccupied GPU has the most
-    const auto offer = [&](std::uint32_t index, std::int64_t room) {
-      if (best != kNone && !measure && room >= least.second) return;
-      if (best != kNone && room == least.second) return;
-      const std::pair rank{measure ? measure->Growth(shape, index) : 0, room};
-      if (best != kNone && rank >= least) return;
-      best = index;
-      least = rank;
-    };
-    for (auto rest = usable & ~open & ~chosen.devices; rest != 0; rest &= rest - 1) {
-      const auto index = static_cast<std::uint32_t>(std::countr_zero(rest));
-      const auto room = nodes.Room(id, index, mode);
-      if (room >= std::max<std::int64_t>(1, units)) offer(index, room);
-    }
-    const auto fresh = usable & open & ~chosen.devices;
-    if (fresh != 0) offer(static_cast<std::uint32_t>(std::countr_zero(fresh)), kUnlimited);
-    if (best == kNone) return {};
-    chosen.devices |= 1ULL << best;
-    chosen.growth += least.first;
-    if (measure) measure->Take(shape, best);
-  }
-  return chosen;
+  return cluster_.worth().worth().ChooseDevices(shape, id, mode, usable);
 }
 
 }  // namespace muster::engine

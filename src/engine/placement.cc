@@ -171,7 +171,6 @@ const engine::Place* Placement::Anchor(const JobState& job, std::uint32_t group)
   return nullptr;
 }
 
-// The domain of the level that the place lies in; kNone: in none.
 DomainId Placement::DomainOf(LevelId level_id, const engine::Place& place) const {
   const Level& level = cluster_.topology().level(level_id);
   const NodeId node = cluster_.nodes().bank(place.bank).node;
@@ -430,7 +429,7 @@ bool Placement::TryOn(WorkerRef ref, BankId id, std::uint32_t together, Mode mod
     place.devices = all == count ? chosen : ChooseDevices(layout, chosen, count, rules);
     run_ = {id, chosen & ~place.devices};
   } else if (gpu.kind != GpuKind::kNone && count > 0) {
-    place.devices = ChooseShared(ref, shape, id, mode).devices;
+    place.devices = ChooseShared(ref, shape, id, mode);
     if (place.devices == 0) return false;
   }
   cluster_.Move(ref, place);

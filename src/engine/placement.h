@@ -1,10 +1,11 @@
 // Placement: finds places for what a job asks for next, as a whole or not at all.
 //
 // A piece is what starts together: the workers that lift a job to its minimum, or one worker (or
-// one further group) above it. Workers go to the fullest node that fits; a gang to as few nodes as
-// it can if the policy says so; a wish for a topology level picks the fullest domain that holds the
-// group, and a preferred level widens step by step up to the required one. Placement asks no
-// question of fairness: that a queue may have the piece is decided before.
+// one further group) above it. Workers go to the fullest node that fits, small ones to where those
+// to come lose the least; a gang to as few nodes as it can if the policy says so; a wish for a
+// topology level picks the fullest domain that holds the group, and a preferred level widens step
+// by step up to the required one. Placement asks no question of fairness: that a queue may have the
+// piece is decided before.
 #pragma once
 
 #include <cstdint>
@@ -65,6 +66,11 @@ class Placement {
   void ListNearlyFitting(WorkerRef ref, Mode mode, std::vector<BankId>& out) const;
   // From now on asks `maker` where no room is left; nullptr: nobody.
   void AskForRoom(RoomMaker* maker) { maker_ = maker; }
+  // From now on uses GPUs of that type alone; kNone: of all.
+  void KeepTo(TypeId type) { only_ = type; }
+
+  // The domain of the level that the place lies in; kNone: in none.
+  DomainId DomainOf(LevelId level, const engine::Place& place) const;
 
   std::int64_t steps() const { return steps_; }  // places looked at so far
 
@@ -92,25 +98,19 @@ class Placement {
   void ListCandidates(JobId id, std::uint32_t group, LevelId level, Mode mode,
                       std::vector<DomainId>& out);
   const engine::Place* Anchor(const JobState& job, std::uint32_t group) const;
-  DomainId DomainOf(LevelId level, const engine::Place& place) const;
   bool InScope(NodeId node) const;
   std::uint64_t ScopeDevices() const;
   bool Holds(LevelId level, DomainId domain, NodeId node) const;
 
   BankId PickBank(WorkerRef ref, std::uint32_t together, Mode mode);
+  BankId PickByWorth(WorkerRef ref, const Shape& shape);
   BankId PickWhole(WorkerRef ref, const Shape& shape, std::uint32_t together, Mode mode);
   BankId PickShared(WorkerRef ref, const Shape& shape, Mode mode);
   BankId PickHost(const Shape& shape, Mode mode);
   BankId PickNear(WorkerRef ref, std::uint32_t together, Mode mode);  // small scopes: look at all
   bool Fits(const Shape& shape, BankId bank, Mode mode) const;
   bool TypeAllowed(JobId job, const Shape& shape, TypeId type) const;
-  // GPUs for a share, and by how much taking them strands the rest; no GPUs: it does not fit.
-  struct SharedChoice {
-    std::uint64_t devices = 0;
-    std::int64_t growth = 0;
-  };
-  SharedChoice ChooseShared(WorkerRef ref, const Shape& shape, BankId bank, Mode mode);
-  BankId PickLeastStranding(WorkerRef ref, const Shape& shape, std::uint32_t rank, Mode mode);
+  std::uint64_t ChooseShared(WorkerRef ref, const Shape& shape, BankId bank, Mode mode);
   DeviceRules RulesFor(JobId job) const;
 
   bool Waits(const Worker& worker) const {
@@ -120,6 +120,7 @@ class Placement {
 
   Cluster& cluster_;
   RoomMaker* maker_ = nullptr;
+  TypeId only_ = kNone;
   bool leavers_ = false;  // places only workers that were told to leave, or only all others
   Scopes scopes_;
   // GPUs that were chosen for equal workers of one leaf together and wait for the next of them.

@@ -14,28 +14,28 @@ enum class GangPacking : std::uint8_t {
 };
 
 struct Policy {
-  bool shrink = true;                  // elastic workers are taken back before anybody is stopped
-  bool consolidate = true;             // workers move so that somebody fits
-  bool reclaim = true;                 // a queue takes back what it is entitled to
-  bool reclaim_in_proportion = true;   // above its quota nobody reclaims what costs fairness more
-  bool reclaim_by_resource = true;     // only from who holds too much of what the claimer asks for
-  bool preempt = true;                 // higher priority in the same queue goes first
-  bool preempt_within_share = true;    // it does not lift the queue above its fair share
-  bool evict_stale = true;             // a gang below its minimum gives up after its grace
-  bool victims_may_move = true;        // a victim that fits elsewhere is moved, not paused
-  bool compare_lost_work = true;       // victims by lost GPU-seconds where known on both sides
-  bool share_by_fragmentation = true;  // shares go where they strand the least (FGD)
-  bool grow = true;                    // elastic workers above the minimum start
-  bool by_goodput = true;              // jobs that report their speed get the sizes that pay best
-  bool keep_promises = true;           // room that victims were asked to leave goes to its claimer
-  bool gpu_type_wishes = true;         // roles name GPU types in the order of preference
-  bool quota_by_type = true;           // quotas, limits and weights of GPU types count
-  bool confinement = true;             // queues and kinds of job keep to GPU types and labels
-  bool topology_wishes = true;         // groups require or prefer a level
-  bool link_distance = true;           // GPUs of a worker by NVLink, PCIe switch and socket
-  bool spare_islands = true;           // small workers take the part of a node that is broken most
-  bool near_nic = true;                // gangs take a part with a NIC, single workers leave it
-  bool members_apart = true;           // shares of one gang on different GPUs unless it says so
+  bool shrink = true;                 // elastic workers are taken back before anybody is stopped
+  bool consolidate = true;            // workers move so that somebody fits
+  bool reclaim = true;                // a queue takes back what it is entitled to
+  bool reclaim_in_proportion = true;  // above its quota nobody reclaims what costs fairness more
+  bool reclaim_by_resource = true;    // only from who holds too much of what the claimer asks for
+  bool preempt = true;                // higher priority in the same queue goes first
+  bool preempt_within_share = true;   // it does not lift the queue above its fair share
+  bool evict_stale = true;            // a gang below its minimum gives up after its grace
+  bool victims_may_move = true;       // a victim that fits elsewhere is moved, not paused
+  bool compare_lost_work = true;      // victims by lost GPU-seconds where known on both sides
+  bool place_by_worth = true;         // workers go where those to come lose the least
+  bool grow = true;                   // elastic workers above the minimum start
+  bool by_goodput = true;             // jobs that report their speed get the sizes that pay best
+  bool keep_promises = true;          // room that victims were asked to leave goes to its claimer
+  bool gpu_type_wishes = true;        // roles name GPU types in the order of preference
+  bool quota_by_type = true;          // quotas, limits and weights of GPU types count
+  bool confinement = true;            // queues and kinds of job keep to GPU types and labels
+  bool topology_wishes = true;        // groups require or prefer a level
+  bool link_distance = true;          // GPUs of a worker by NVLink, PCIe switch and socket
+  bool spare_islands = true;          // small workers take the part of a node that is broken most
+  bool near_nic = true;               // gangs take a part with a NIC, single workers leave it
+  bool members_apart = true;          // shares of one gang on different GPUs unless it says so
   bool fixed_work = true;      // work that is not preemptible is no victim and stays inside quotas
   bool fixed_builds = true;    // build work is never preemptible, whatever it says
   bool limits = true;          // of queues, at every level
@@ -67,7 +67,7 @@ inline Policy CorpusPolicy() {
   Policy policy;
   policy.compare_lost_work = false;
   policy.reclaim_in_proportion = false;
-  policy.share_by_fragmentation = false;
+  policy.place_by_worth = false;
   policy.decay_half_life_ms = 0;
   policy.by_goodput = false;
   policy.reserve = false;

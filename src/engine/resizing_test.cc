@@ -1,12 +1,18 @@
 #include "engine/resizing.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <bit>
+#include <set>
 
 #include "base/units.h"
 #include "engine/cycle.h"
 
 namespace muster::engine {
 namespace {
+
+using ::testing::ElementsAre;
 
 constexpr std::int64_t kMinute = 60'000;
 
@@ -16,21 +22,28 @@ class ResizingTest : public testing::Test {
 
   void Make(const Policy& policy, int nodes = 2) {
     engine::Setup setup;
+    setup.topologies.push_back({"cluster", {"rack"}});
     setup.queues.emplace_back().name = "q";
     setup.queues.emplace_back().name = "other";
     setup.policy = policy;
     cluster_ = std::move(*Cluster::Make(std::move(setup)));
     scheduler_ = std::make_unique<Scheduler>(*cluster_);
-    for (int i = 0; i < nodes; ++i) {
-      model::Node node;
-      node.name = "n" + std::to_string(i);
-      node.gpus.resize(4);
-      EXPECT_TRUE(cluster_->AddNode(node).has_value());
-    }
+    for (int i = 0; i < nodes; ++i) AddNode("n" + std::to_string(i), 4, "");
     now_ms_ = 0;
   }
 
-  JobId Add(const std::string& name, int minimum, int maximum, const std::string& queue = "q") {
+  void AddNode(const std::string& name, int gpus, const std::string& type,
+               const std::string& rack = "r") {
+    model::Node node;
+    node.name = name;
+    node.gpus.resize(static_cast<std::size_t>(gpus));
+    for (auto& gpu : node.gpus) gpu.type = type;
+    node.labels["rack"] = rack;
+    EXPECT_TRUE(cluster_->AddNode(node).has_value());
+  }
+
+  static model::Job Wanted(const std::string& name, int minimum, int maximum,
+                           const std::string& queue = "q") {
     model::Job job;
     job.name = name;
     job.queue = queue;
@@ -38,20 +51,42 @@ class ResizingTest : public testing::Test {
     auto& role = job.roles.emplace_back();
     role.count = maximum;
     role.request.gpu = {model::GpuKind::kWhole, 1, 0, 0};
-    return *cluster_->AddJob(job, now_ms_);
+    return job;
+  }
+  JobId Add(const model::Job& job) { return *cluster_->AddJob(job, now_ms_); }
+  JobId Add(const std::string& name, int minimum, int maximum, const std::string& queue = "q") {
+    return Add(Wanted(name, minimum, maximum, queue));
+  }
+
+  // Puts its first workers on that node, on the lowest GPUs that nobody has.
+  void Run(JobId job, const std::string& name, int workers) {
+    const auto node = cluster_->FindNode(name);
+    const Bank& bank = cluster_->nodes().bank(cluster_->nodes().node(node).first_bank);
+    const auto first = static_cast<std::uint32_t>(Gpus(job));
+    for (std::uint32_t i = first; i < first + static_cast<std::uint32_t>(workers); ++i) {
+      const auto open = bank.unoccupied[static_cast<std::size_t>(Mode::kFree)];
+      ASSERT_TRUE(cluster_->ReportWorker({job, i}, WorkerState::kRunning, node, open & (~open + 1),
+                                         now_ms_));
+    }
   }
 
   // A job whose step costs `sync_s` more on several GPUs, where one alone takes a second.
-  void Report(JobId job, double sync_s) {
+  static GoodputModel Model(double sync_s, double faster = 1) {
     GoodputModel model;
-    model.steps.compute_b = 1.0 / 32;
-    model.steps.within_a = model.steps.across_a = sync_s;
+    model.steps.compute_b = 1.0 / 32 / faster;
+    model.steps.within_a = model.steps.across_a = sync_s / faster;
     model.grad_sqr = 1;
     model.grad_var = 1e6;  // every sample is worth it
     model.limits = {32, 32 * 64, 32, 32};
-    const auto most = static_cast<int>(cluster_->job(job).workers.size());
-    cluster_->ReportSpeed(job, JobSpeed(model, most));
+    return model;
   }
+  void Report(JobId job, const JobSpeed::Models& models) {
+    const auto& state = cluster_->job(job);
+    const auto& gpu = cluster_->shapes()[state.workers[0].shape].spec.request.gpu;
+    const auto most = static_cast<int>(state.workers.size()) * gpu.devices;
+    cluster_->ReportSpeed(job, JobSpeed(models, most));
+  }
+  void Report(JobId job, double sync_s) { Report(job, {{"", Model(sync_s)}}); }
 
   // Cycles until nothing happens any more; who is told to leave is gone at once.
   int Settle() {
@@ -77,6 +112,24 @@ class ResizingTest : public testing::Test {
   }
 
   std::uint32_t Gpus(JobId job) const { return cluster_->job(job).active; }
+  // The GPU types that it holds.
+  std::set<std::string> Types(JobId job) const {
+    std::set<std::string> out;
+    for (const auto& worker : cluster_->job(job).workers) {
+      const auto& nodes = cluster_->nodes();
+      if (worker.place.Holds()) out.insert(nodes.type_name(nodes.bank(worker.place.bank).type));
+    }
+    return out;
+  }
+  std::set<std::string> Racks(JobId job) const {
+    std::set<std::string> out;
+    for (const auto& worker : cluster_->job(job).workers) {
+      const auto& nodes = cluster_->nodes();
+      if (!worker.place.Holds()) continue;
+      out.insert(nodes.spec(nodes.bank(worker.place.bank).node).labels.at("rack"));
+    }
+    return out;
+  }
 
   std::unique_ptr<Cluster> cluster_;
   std::unique_ptr<Scheduler> scheduler_;
@@ -206,6 +259,186 @@ TEST_F(ResizingTest, JobsThatDoNotFitTogetherTakeTurns) {
   }
   EXPECT_EQ(Gpus(jobs[4]), 1U);
   EXPECT_EQ(Gpus(jobs[5]), 1U);
+}
+
+// Four GPUs each of two types.
+class TypesTest : public ResizingTest {
+ protected:
+  void SetUp() override { Make({}, 0); }
+  void MakeTypes(const Policy& policy = {}) {
+    Make(policy, 0);
+    AddNode("a", 4, "A");
+    AddNode("b", 4, "B");
+  }
+};
+
+TEST_F(TypesTest, EachJobEndsOnTheTypeThatItIsFasterOn) {
+  MakeTypes();
+  const JobId picky = Add("picky", 1, 4), easy = Add("easy", 1, 4);
+  Run(picky, "a", 4);
+  Run(easy, "b", 4);
+  Report(picky, {{"A", Model(0.01)}, {"B", Model(0.01, 3)}});
+  Report(easy, {{"A", Model(0.01)}, {"B", Model(0.01)}});
+  Later(10 * kMinute);
+  EXPECT_THAT(Types(picky), ElementsAre("B"));
+  EXPECT_THAT(Types(easy), ElementsAre("A"));
+  EXPECT_EQ(Gpus(picky) + Gpus(easy), 8U);
+  for (int again = 0; again < 5; ++again) {
+    Report(picky, {{"A", Model(0.01)}, {"B", Model(0.01, 3)}});
+    EXPECT_EQ(Later(kMinute), 0);
+  }
+}
+
+TEST_F(TypesTest, AMoveThatDoesNotPayIsNotMade) {
+  MakeTypes();
+  const JobId job = Add("job", 1, 4);
+  Run(job, "a", 4);
+  Report(job, {{"A", Model(0.01)}, {"B", Model(0.01, 1.1)}});  // the restart costs half a minute
+  EXPECT_EQ(Later(kMinute), 0);
+  Report(job, {{"A", Model(0.01)}, {"B", Model(0.01, 3)}});
+  EXPECT_GT(Later(kMinute), 0);
+  EXPECT_THAT(Types(job), ElementsAre("B"));
+}
+
+TEST_F(TypesTest, OnlyAllowedTypesAreUsed) {
+  MakeTypes();
+  auto wanted = Wanted("job", 1, 8);
+  wanted.roles[0].gpu_types = {"A"};
+  const JobId job = Add(wanted);
+  Run(job, "a", 4);
+  Report(job, {{"A", Model(0.01)}, {"B", Model(0.01, 9)}});
+  Later(kMinute);
+  EXPECT_THAT(Types(job), ElementsAre("A"));
+  EXPECT_EQ(Gpus(job), 4U);
+}
+
+TEST_F(TypesTest, OfEqualTypesTheOneThatItLikesBetterIsTaken) {
+  MakeTypes();
+  const JobId told = Add("told", 1, 1);
+  Run(told, "a", 1);
+  Report(told, 0.01);
+  auto wanted = Wanted("late", 2, 2);
+  wanted.roles[0].gpu_types = {"B", "A"};
+  const JobId late = Add(wanted);
+  Later(kMinute);
+  EXPECT_THAT(Types(late), ElementsAre("B"));
+}
+
+// One job ran on both, so that it is known what the other type would do for the second.
+TEST_F(TypesTest, WhatOneJobGainedIsExpectedOfAnother) {
+  for (const bool known : {false, true}) {
+    MakeTypes();
+    const JobId told = Add("told", 1, 1), other = Add("other", 1, 2);
+    Run(told, "b", 1);
+    Run(other, "a", 2);
+    if (known) {
+      Report(told, {{"A", Model(0.01)}, {"B", Model(0.01, 4)}});
+    } else {
+      Report(told, {{"B", Model(0.01, 4)}});
+    }
+    Report(other, {{"A", Model(0.01)}});
+    Later(kMinute);
+    EXPECT_THAT(Types(other), ElementsAre(known ? "B" : "A"));
+  }
+}
+
+TEST_F(TypesTest, AJobThatLiesOnTwoTypesIsBroughtTogether) {
+  MakeTypes();
+  const JobId job = Add("job", 2, 4);
+  Run(job, "a", 2);
+  Run(job, "b", 2);
+  Report(job, {{"A", Model(0.01)}, {"B", Model(0.01)}});
+  Later(10 * kMinute);
+  EXPECT_EQ(Types(job).size(), 1U);
+  EXPECT_EQ(Gpus(job), 4U);
+}
+
+TEST_F(TypesTest, ALimitOfATypeHolds) {
+  engine::Setup setup;
+  auto& queue = setup.queues.emplace_back();
+  queue.name = "q";
+  queue.limit["B"] = 2 * kMilli;
+  cluster_ = std::move(*Cluster::Make(std::move(setup)));
+  scheduler_ = std::make_unique<Scheduler>(*cluster_);
+  now_ms_ = 0;
+  for (const auto* type : {"A", "B"}) {
+    model::Node node;
+    node.name = type;
+    node.gpus.resize(4);
+    for (auto& gpu : node.gpus) gpu.type = type;
+    ASSERT_TRUE(cluster_->AddNode(node).has_value());
+  }
+  const JobId one = Add("one", 1, 4), two = Add("two", 1, 4);
+  Run(one, "A", 4);
+  Report(one, {{"A", Model(0.01)}, {"B", Model(0.01, 3)}});
+  Report(two, {{"A", Model(0.01)}, {"B", Model(0.01, 3)}});
+  for (int minute = 0; minute < 5; ++minute) {
+    Report(one, {{"A", Model(0.01)}, {"B", Model(0.01, 3)}});
+    Later(kMinute);
+    const auto held = cluster_->queues()[1].held[cluster_->TypeDim(1)];
+    EXPECT_LE(held, 2 * kMilli);
+  }
+  EXPECT_EQ(Types(one).size(), 1U);
+  EXPECT_EQ(Gpus(one) + Gpus(two), 6U);
+}
+
+TEST_F(ResizingTest, WorkersWithSeveralGpusAreSizedToo) {
+  auto wanted = Wanted("good", 1, 4);
+  wanted.roles[0].request.gpu.devices = 2;
+  const JobId good = Add(wanted);
+  wanted.name = "bad";
+  const JobId bad = Add(wanted);
+  Settle();
+  EXPECT_EQ(Gpus(good) + Gpus(bad), 4U);
+  Report(good, 0.01);
+  auto costly = Model(0.01);
+  costly.steps.within_b = costly.steps.across_b = 100;  // for each GPU beyond two
+  Report(bad, {{"", costly}});
+  Later(kMinute);
+  EXPECT_EQ(Gpus(good), 2U);  // a whole node
+  EXPECT_EQ(Gpus(bad), 1U);
+  cluster_->RemoveJob(bad);
+  Later(kMinute);
+  EXPECT_EQ(Gpus(good), 4U);
+  for (const auto& worker : cluster_->job(good).workers) {
+    EXPECT_EQ(std::popcount(worker.place.devices), 2);
+  }
+}
+
+TEST_F(ResizingTest, ThreeGpusOfFourAreAWholeNodeToSome) {
+  auto wanted = Wanted("odd", 1, 2);
+  wanted.roles[0].request.gpu.devices = 3;
+  const JobId odd = Add(wanted), small = Add("small", 1, 2);
+  Settle();
+  Report(odd, 0.01);
+  Report(small, 0.01);
+  Later(kMinute);
+  EXPECT_EQ(Gpus(odd), 2U);
+  EXPECT_GE(Gpus(small), 1U);
+}
+
+TEST_F(ResizingTest, AJobThatMustBeTogetherStaysTogether) {
+  Make({}, 0);
+  for (const auto* rack : {"x", "y"}) {
+    for (const auto* node : {"0", "1"}) AddNode(std::string(rack) + node, 4, "", rack);
+  }
+  auto wanted = Wanted("near", 2, 16);
+  wanted.groups[0].topology = {"", "rack", ""};
+  const JobId near = Add(wanted), far = Add("far", 1, 16);
+  Settle();
+  for (int minute = 0; minute < 8; ++minute) {
+    Report(near, minute % 3 == 0 ? 100 : 0.01);
+    Report(far, minute % 3 == 1 ? 100 : 0.01);
+    Later(10 * kMinute);
+    EXPECT_GE(Gpus(near), 2U);
+    EXPECT_EQ(Racks(near).size(), 1U);
+  }
+  Report(near, 0.01);
+  Report(far, 100);
+  Later(10 * kMinute);
+  EXPECT_EQ(Gpus(near), 8U);  // all of its rack, which the other one left
+  EXPECT_EQ(Racks(near).size(), 1U);
+  EXPECT_EQ(Later(10 * kMinute), 0);
 }
 
 }  // namespace

@@ -19,6 +19,18 @@ std::int64_t MemoryCharge(std::int64_t bytes, std::int64_t device_bytes) {
   return static_cast<std::int64_t>(hundredths) * (kMilli / 100);
 }
 
+// The largest that is not more; 0 for 0.
+std::int64_t PowerOfFour(std::int64_t amount) {
+  if (amount <= 0) return 0;
+  const auto places = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(amount))) - 1;
+  return std::int64_t{1} << (places & ~1);
+}
+
+// Shapes with a smaller power of four stand for nothing.
+std::int64_t LeastWeight(std::int64_t all) {
+  return std::max<std::int64_t>(1, PowerOfFour(all) / 256);
+}
+
 bool Matches(const model::Labels& wanted, const model::Labels& labels) {
   return std::all_of(wanted.begin(), wanted.end(), [&](const auto& want) {
     const auto found = labels.find(want.first);
@@ -52,20 +64,37 @@ ShapeId ShapeTable::Intern(ShapeSpec spec, std::size_t dims,
   return id;
 }
 
-const std::vector<ShapeId>& ShapeTable::Targets() {
-  if (targets_known_) return targets_;
-  targets_.clear();
-  for (ShapeId id = 0; id < shapes_.size(); ++id) {
-    const bool gpus = shapes_[id].spec.request.gpu.kind != GpuKind::kNone;
-    if (gpus && demand_[id] > 0) targets_.push_back(id);
+void ShapeTable::AddDemand(ShapeId id, std::int64_t workers) {
+  const auto before = demand_[id];
+  demand_[id] += workers;
+  if (shapes_[id].spec.request.gpu.kind == GpuKind::kNone) return;
+  const auto all_before = gpu_demand_;
+  gpu_demand_ += workers;
+  const auto least = LeastWeight(gpu_demand_);
+  const auto was = PowerOfFour(before), is = PowerOfFour(demand_[id]);
+  if (least != LeastWeight(all_before) || (was != is && std::max(was, is) >= least)) {
+    ++demand_version_;
   }
+}
+
+const std::vector<ShapeTable::Target>& ShapeTable::Targets() {
+  if (targets_version_ == demand_version_) return targets_;
+  targets_version_ = demand_version_;
+  targets_.clear();
+  const auto least = LeastWeight(gpu_demand_);
+  for (ShapeId id = 0; id < shapes_.size(); ++id) {
+    const auto weight = PowerOfFour(demand_[id]);
+    const bool gpus = shapes_[id].spec.request.gpu.kind != GpuKind::kNone;
+    if (gpus && weight >= least) targets_.push_back({id, weight / least});
+  }
+  // Ids depend on who came first; the order must not.
   const auto last =
       targets_.begin() + static_cast<std::ptrdiff_t>(std::min(kMostTargets, targets_.size()));
-  std::partial_sort(targets_.begin(), last, targets_.end(), [&](ShapeId a, ShapeId b) {
-    return demand_[a] != demand_[b] ? demand_[a] > demand_[b] : a < b;
+  std::partial_sort(targets_.begin(), last, targets_.end(), [&](const Target& a, const Target& b) {
+    return a.weight != b.weight ? a.weight > b.weight
+                                : shapes_[a.shape].spec < shapes_[b.shape].spec;
   });
   targets_.erase(last, targets_.end());
-  targets_known_ = true;
   return targets_;
 }
 
@@ -102,6 +131,7 @@ void ShapeTable::Allow(Shape& shape, BankId bank) {
 void ShapeTable::RefreshCosts(std::size_t dims, const std::vector<std::size_t>& type_dims,
                               std::size_t first_countable_dim) {
   for (auto& shape : shapes_) FillCosts(shape, dims, type_dims, first_countable_dim);
+  ++demand_version_;
 }
 
 void ShapeTable::FillCosts(Shape& shape, std::size_t dims,
@@ -257,6 +287,10 @@ ShapeTable::Counts& ShapeTable::CatchUp(ShapeId id, Mode mode) {
 }
 
 std::int64_t ShapeTable::Slots(ShapeId shape, Mode mode) { return CatchUp(shape, mode).total; }
+
+const std::vector<std::uint32_t>& ShapeTable::SlotsByBank(ShapeId shape, Mode mode) {
+  return CatchUp(shape, mode).slots;
+}
 
 std::int64_t ShapeTable::SlotsIn(ShapeId shape, LevelId level, DomainId domain, Mode mode) {
   Counts& counts = CatchUp(shape, mode);

@@ -79,14 +79,19 @@ class ShapeTable {
   std::int64_t ChargeOn(const Shape& shape, const Bank& bank) const;
 
   // Workers of known jobs that ask for the shape, whether they run or wait.
-  void AddDemand(ShapeId shape, std::int64_t workers) {
-    demand_[shape] += workers;
-    targets_known_ = false;
-  }
+  void AddDemand(ShapeId shape, std::int64_t workers);
   std::int64_t demand(ShapeId shape) const { return demand_[shape]; }
-  // The shapes with GPUs that are asked for most: a few that stand for what is to come.
-  static constexpr std::size_t kMostTargets = 16;
-  const std::vector<ShapeId>& Targets();
+  // The shapes with GPUs that stand for what is to come, with how much each of them counts: not a
+  // number of workers but its power of four, and nothing below a 256th of all. So they are the same
+  // for the same demand, and still change rarely. At most kMostTargets.
+  struct Target {
+    ShapeId shape = kNone;
+    std::int64_t weight = 0;
+  };
+  static constexpr std::size_t kMostTargets = 64;
+  const std::vector<Target>& Targets();
+  // Grows whenever Targets() may have changed.
+  std::uint64_t demand_version() const { return demand_version_; }
 
   Filter Test(const Shape& shape, BankId bank, Mode mode) const;
   // How many workers of one gang the bank could take, each device once unless they may share it.
@@ -95,6 +100,8 @@ class ShapeTable {
   std::uint32_t SlotsInService(const Shape& shape, BankId bank, Mode mode) const;
 
   std::int64_t Slots(ShapeId shape, Mode mode);
+  // SlotsOn() of every bank.
+  const std::vector<std::uint32_t>& SlotsByBank(ShapeId shape, Mode mode);
   std::int64_t SlotsIn(ShapeId shape, LevelId level, DomainId domain, Mode mode);
 
  private:
@@ -118,8 +125,10 @@ class ShapeTable {
   std::vector<Shape> shapes_;
   std::vector<std::array<Counts, kModes>> counts_;
   std::vector<std::int64_t> demand_;
-  std::vector<ShapeId> targets_;
-  bool targets_known_ = true;
+  std::int64_t gpu_demand_ = 0;  // of all shapes with GPUs
+  std::uint64_t demand_version_ = 0;
+  std::vector<Target> targets_;
+  std::uint64_t targets_version_ = 0;  // of the demand that they were made from
 };
 
 }  // namespace muster::engine

@@ -17,7 +17,8 @@ class TimelineTest : public testing::Test {
  protected:
   void SetUp() override { Make({}); }
 
-  void Make(const Policy& policy, int nodes = 2) {
+  // The first node has GPUs of the first type, the second of the second, and so on in turn.
+  void Make(const Policy& policy, int nodes = 2, const std::vector<std::string>& types = {""}) {
     engine::Setup setup;
     setup.queues.emplace_back().name = "q";
     setup.queues.emplace_back().name = "other";
@@ -28,6 +29,7 @@ class TimelineTest : public testing::Test {
       model::Node node;
       node.name = "n" + std::to_string(i);
       node.gpus.resize(4);
+      for (auto& gpu : node.gpus) gpu.type = types[static_cast<std::size_t>(i) % types.size()];
       node.cpu_milli = 16'000;
       EXPECT_TRUE(cluster_->AddNode(node).has_value());
     }
@@ -36,7 +38,7 @@ class TimelineTest : public testing::Test {
 
   // A gang of workers with so many GPUs each that says how long it takes; 0: it does not.
   JobId Add(const std::string& name, int workers, int gpus, std::int64_t takes_ms,
-            const std::string& queue = "q") {
+            const std::string& queue = "q", const std::vector<std::string>& types = {}) {
     model::Job job;
     job.name = name;
     job.queue = queue;
@@ -46,6 +48,7 @@ class TimelineTest : public testing::Test {
     role.count = workers;
     role.request.gpu = {model::GpuKind::kWhole, gpus, 0, 0};
     role.request.cpu_milli = 1'000 * gpus;
+    role.gpu_types = types;
     return *cluster_->AddJob(job, now_ms_);
   }
 
@@ -64,10 +67,10 @@ TEST_F(TimelineTest, TheFirstGangWithoutRoomIsReservedTheTimeAtWhichEnoughHaveEn
   const JobId gang = Add("gang", 2, 4, kHour);
   Add("tail", 1, 1, 9 * kHour);
   const auto plan = Cycle();
-  ASSERT_TRUE(plan.reserved.has_value());
-  EXPECT_EQ(plan.reserved->job, gang);
-  EXPECT_EQ(plan.reserved->at_ms, now_ms_ + 2 * kHour);
-  ASSERT_EQ(plan.reserved->rooms.size(), 2U);
+  ASSERT_EQ(plan.reserved.size(), 1U);
+  EXPECT_EQ(plan.reserved[0].job, gang);
+  EXPECT_EQ(plan.reserved[0].at_ms, now_ms_ + 2 * kHour);
+  ASSERT_EQ(plan.reserved[0].rooms.size(), 2U);
 }
 
 TEST_F(TimelineTest, WhoeverEndsBeforePassesAndWhoeverDoesNotWaits) {
@@ -120,7 +123,7 @@ TEST_F(TimelineTest, WithoutReservationsSmallJobsTakeTheRoom) {
   Cycle();
   Add("gang", 2, 4, kHour);
   const JobId lasting = Add("lasting", 1, 1, 9 * kHour);
-  EXPECT_FALSE(Cycle().reserved.has_value());
+  EXPECT_TRUE(Cycle().reserved.empty());
   EXPECT_TRUE(Runs(lasting));
 }
 
@@ -141,13 +144,13 @@ TEST_F(TimelineTest, WhoTakesLongerThanExpectedIsExpectedToTakeHalfAsLongAgain) 
   Add("tail", 1, 1, 9 * kHour);
   now_ms_ += kHour;
   auto plan = Cycle();
-  ASSERT_TRUE(plan.reserved.has_value());
-  EXPECT_EQ(plan.reserved->at_ms, now_ms_ + kHour / 2);
+  ASSERT_EQ(plan.reserved.size(), 1U);
+  EXPECT_EQ(plan.reserved[0].at_ms, now_ms_ + kHour / 2);
   cluster_->SetExpected(runs, 8 * kHour);
   now_ms_ += kMinute;  // it is not looked at anew in every cycle
   plan = Cycle();
-  ASSERT_TRUE(plan.reserved.has_value());
-  EXPECT_EQ(plan.reserved->at_ms, 9 * kHour);
+  ASSERT_EQ(plan.reserved.size(), 1U);
+  EXPECT_EQ(plan.reserved[0].at_ms, 9 * kHour);
 }
 
 TEST_F(TimelineTest, NothingIsKeptForWhatCanNeverStartOrMayNot) {
@@ -155,7 +158,7 @@ TEST_F(TimelineTest, NothingIsKeptForWhatCanNeverStartOrMayNot) {
   Cycle();
   Add("huge", 3, 4, kHour);
   const JobId behind = Add("behind", 1, 1, 9 * kHour);
-  EXPECT_FALSE(Cycle().reserved.has_value());
+  EXPECT_TRUE(Cycle().reserved.empty());
   EXPECT_TRUE(Runs(behind));
 }
 
@@ -165,10 +168,63 @@ TEST_F(TimelineTest, LeavesTheClusterAsItWas) {
   Cycle();
   Add("gang", 2, 4, kHour);
   Add("lasting", 1, 1, 9 * kHour);
-  ASSERT_TRUE(Cycle().reserved.has_value());
+  ASSERT_FALSE(Cycle().reserved.empty());
   const auto before = cluster_->Dump();
-  ASSERT_TRUE(Cycle().reserved.has_value());
+  ASSERT_FALSE(Cycle().reserved.empty());
   EXPECT_EQ(cluster_->Dump(), before);
+}
+
+class TypedTest : public TimelineTest {
+ protected:
+  // Two nodes with GPUs of type a and two of type b; the first of each is taken for so long.
+  void SetUp() override {
+    Make({}, 4, {"a", "b"});
+    Add("runs-a", 1, 4, 2 * kHour, "q", {"a"});
+    Add("runs-b", 1, 4, 3 * kHour, "q", {"b"});
+    Cycle();
+  }
+  JobId Gang(const std::vector<std::string>& types) {
+    return Add("gang" + std::to_string(++gangs_), 2, 4, kHour, "q", types);
+  }
+  JobId Small(const std::string& type) {
+    return Add("small-" + type, 1, 1, 9 * kHour, "q", {type});
+  }
+  int gangs_ = 0;
+};
+
+TEST_F(TypedTest, GangsOfDifferentTypesHaveAReservationEach) {
+  const JobId first = Gang({"a"}), behind = Gang({"a"}), other = Gang({"b"});
+  const JobId on_a = Small("a"), on_b = Small("b");
+  const auto plan = Cycle();
+  ASSERT_EQ(plan.reserved.size(), 2U);
+  EXPECT_EQ(plan.reserved[0].job, first);
+  EXPECT_EQ(plan.reserved[0].at_ms, now_ms_ + 2 * kHour);
+  EXPECT_EQ(plan.reserved[1].job, other);
+  EXPECT_EQ(plan.reserved[1].at_ms, now_ms_ + 3 * kHour);
+  for (const JobId job : {first, behind, other, on_a, on_b}) EXPECT_FALSE(Runs(job));
+  EXPECT_EQ(Explain(*cluster_, on_a, now_ms_).kept.job, first);
+  EXPECT_EQ(Explain(*cluster_, on_b, now_ms_).kept.job, other);
+  now_ms_ += kMinute / 4;
+  EXPECT_EQ(Cycle().reserved.size(), 2U) << "they stand";
+}
+
+TEST_F(TypedTest, WhoComesBeforeAndCouldTakeTheTypeIsNotPassed) {
+  const JobId first = Gang({"a"});
+  Gang({"a", "b"});  // waits for both
+  Gang({"b"});
+  Small("a");
+  const auto plan = Cycle();
+  ASSERT_EQ(plan.reserved.size(), 1U);
+  EXPECT_EQ(plan.reserved[0].job, first);
+}
+
+TEST_F(TypedTest, AGangThatTakesAnyTypeHasTheOnlyReservation) {
+  const JobId any = Add("any", 3, 4, kHour);
+  Gang({"b"});
+  Small("a");
+  const auto plan = Cycle();
+  ASSERT_EQ(plan.reserved.size(), 1U);
+  EXPECT_EQ(plan.reserved[0].job, any);
 }
 
 class BookedTest : public TimelineTest {
@@ -200,6 +256,26 @@ TEST_F(BookedTest, OthersStartThereOnlyIfTheyEndBefore) {
   const JobId mine = Add("mine", 1, 4, 9 * kHour, "other");
   Cycle();
   EXPECT_TRUE(Runs(mine)) << "whose it is may have it before, too";
+}
+
+TEST_F(BookedTest, WhatIsKeptIsSaidByTheNameOfTheReservationAlsoWhenOthersHaveGone) {
+  const auto booked = [this](const std::string& name, const std::string& queue) {
+    return model::Reservation{
+        name, queue, now_ms_ + 2 * kHour, now_ms_ + 4 * kHour, {{name == "demo" ? "n0" : "n1", 4}},
+        ""};
+  };
+  const auto said = [this](JobId job) {
+    return Sentence(*cluster_, Explain(*cluster_, job, now_ms_));
+  };
+  cluster_->SetReservations({booked("mine", "q"), booked("demo", "other")});
+  Add("fills", 1, 4, 9 * kHour);
+  const JobId late = Add("late", 1, 4, 9 * kHour);
+  Cycle();
+  EXPECT_NE(said(late).find("reservation demo"), std::string::npos) << said(late);
+  cluster_->SetReservations({booked("demo", "other")});
+  EXPECT_NE(said(late).find("reservation demo"), std::string::npos) << said(late);
+  cluster_->SetReservations({booked("new", "other")});
+  EXPECT_EQ(said(late).find("reservation"), std::string::npos) << said(late);
 }
 
 TEST_F(BookedTest, WhoIsStillThereLeavesWhenItBegins) {

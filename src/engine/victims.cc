@@ -99,7 +99,7 @@ void AddJob(const Cluster& cluster, JobId id, std::int64_t now_ms, std::vector<V
 
 std::span<const VictimUnit> RunningUnits::Of(QueueId queue, std::int64_t now_ms) {
   if (kept_.size() <= queue) kept_.resize(queue + 1);
-  Kept& kept = kept_[queue];
+  Listed& kept = kept_[queue];
   const auto changes = cluster_.changes_in(queue);
   if (kept.changes == changes && (!kept.ages || kept.now_ms == now_ms)) return kept.units;
   kept.units.clear();

@@ -43,14 +43,14 @@ class RunningUnits {
   std::span<const VictimUnit> Of(QueueId queue, std::int64_t now_ms);
 
  private:
-  struct Kept {
+  struct Listed {
     std::uint64_t changes = 0;  // of the queue, at the time
     std::int64_t now_ms = 0;
     bool ages = false;  // lost work grows with time
     std::vector<VictimUnit> units;
   };
   const Cluster& cluster_;
-  std::vector<Kept> kept_;
+  std::vector<Listed> kept_;
 };
 
 class VictimList {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/quantile.h"
+
 namespace muster::engine {
 namespace {
 
@@ -21,13 +23,6 @@ constexpr double kWiden = 0.05, kWidenEverywhere = 0.01, kWidest = 1;
 constexpr std::size_t kStartsKept = 20, kFewStarts = 5;
 constexpr double kSoon_s = 60;  // waits below it are alike
 constexpr std::array<double, 4> kWeights = {1, 1, 1, 0.3};
-
-double At(const std::vector<double>& sorted, double share) {
-  const double at = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const auto above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (sorted[above] - sorted[below]) * (at - static_cast<double>(below));
-}
 
 }  // namespace
 
@@ -74,7 +69,7 @@ double WaitForecast::ComesFree(std::int64_t gpus, std::span<const Running> runni
 
 WaitForecast::Situation WaitForecast::SituationOf(double now_s, const Question& question,
                                                   double free_s) const {
-  const auto starts = starts_.find(question.queue);
+  const auto starts = starts_.find(question.line);
   const bool few = starts == starts_.end() || starts->second.size() < kFewStarts;
   const double rate = few ? 1e-3
                           : static_cast<double>(starts->second.size()) /
@@ -84,7 +79,7 @@ WaitForecast::Situation WaitForecast::SituationOf(double now_s, const Question& 
           std::log(line_s + kSoon_s), std::log(2 * static_cast<double>(question.gpus))};
 }
 
-WaitForecast::Answer WaitForecast::AnswerFor(const std::string& queue, const Situation& situation,
+WaitForecast::Answer WaitForecast::AnswerFor(const std::string& line, const Situation& situation,
                                              double free_s) const {
   const double first = std::min(free_s, kFirstGuess_s);
   Answer answer{first, first, free_s};
@@ -104,9 +99,9 @@ WaitForecast::Answer WaitForecast::AnswerFor(const std::string& queue, const Sit
     waits.reserve(count);
     for (std::size_t i = 0; i < count; ++i) waits.push_back(like[i].second);
     std::ranges::sort(waits);
-    answer = {At(waits, 0.5), At(waits, kHigh), free_s};
+    answer = {QuantileOfSorted(waits, 0.5), QuantileOfSorted(waits, kHigh), free_s};
   }
-  const auto widened = widened_.find(queue);
+  const auto widened = widened_.find(line);
   const double factor = std::exp(widened == widened_.end() ? widened_everywhere_ : widened->second);
   answer.by_s = (answer.by_s + kSoon_s) * factor - kSoon_s;
   answer.likely_s = std::min(answer.likely_s, answer.by_s);
@@ -116,7 +111,7 @@ WaitForecast::Answer WaitForecast::AnswerFor(const std::string& queue, const Sit
 WaitForecast::Answer WaitForecast::Look(double now_s, const Question& question,
                                         std::span<const Running> running) const {
   const double free_s = ComesFree(question.missing_gpus, running);
-  return AnswerFor(question.queue, SituationOf(now_s, question, free_s), free_s);
+  return AnswerFor(question.line, SituationOf(now_s, question, free_s), free_s);
 }
 
 WaitForecast::Answer WaitForecast::Ask(double now_s, const Question& question,
@@ -124,9 +119,9 @@ WaitForecast::Answer WaitForecast::Ask(double now_s, const Question& question,
   LetPass(now_s);
   const double free_s = ComesFree(question.missing_gpus, running);
   const auto situation = SituationOf(now_s, question, free_s);
-  const auto answer = AnswerFor(question.queue, situation, free_s);
+  const auto answer = AnswerFor(question.line, situation, free_s);
   due_.emplace(now_s + answer.by_s, question.job);
-  open_[question.job] = {question.queue, situation, now_s, answer.by_s};
+  open_[question.job] = {question.line, situation, now_s, answer.by_s};
   return answer;
 }
 
@@ -136,7 +131,7 @@ void WaitForecast::LetPass(double now_s) {
     due_.erase(due_.begin());
     if (open == open_.end() || open->second.failed) continue;
     open->second.failed = true;
-    Learn(open->second.queue, true);
+    Learn(open->second.line, true);
   }
 }
 
@@ -146,10 +141,10 @@ void WaitForecast::Started(double now_s, std::uint64_t job) {
   if (found == open_.end()) return;
   const Open& open = found->second;
   const double waited = now_s - open.asked_s;
-  if (!open.failed) Learn(open.queue, false);
+  if (!open.failed) Learn(open.line, false);
   past_.push_back({open.situation, waited});
   if (past_.size() > kPastKept) past_.pop_front();
-  auto& starts = starts_[open.queue];
+  auto& starts = starts_[open.line];
   starts.push_back(now_s);
   if (starts.size() > kStartsKept) starts.pop_front();
   open_.erase(found);
@@ -162,9 +157,9 @@ void WaitForecast::Ended(const std::string& kind, double ran_s) {
 
 // Up when a bound has failed and down when one held, so that one of ten fails; never narrower than
 // what happened to others.
-void WaitForecast::Learn(const std::string& queue, bool failed) {
+void WaitForecast::Learn(const std::string& line, bool failed) {
   const double step = (failed ? 1 : 0) - kMiss;
-  auto& widened = widened_.try_emplace(queue, widened_everywhere_).first->second;
+  auto& widened = widened_.try_emplace(line, widened_everywhere_).first->second;
   widened = std::clamp(widened + kWiden * step, 0.0, kWidest);
   widened_everywhere_ = std::clamp(widened_everywhere_ + kWidenEverywhere * step, 0.0, kWidest);
 }

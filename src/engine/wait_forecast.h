@@ -4,7 +4,8 @@
 // follows when enough GPUs come free for all who wait: how that works out in truth depends on the
 // policy, on who comes next and on who is stopped. So the answer is what became of those jobs
 // before that came into a like situation: the same GPUs to come free, the same line before them.
-// The bound is widened by as much as bounds of that queue have failed lately, and a bound that has
+// Whoever asks counts only GPUs that the job could take, those of its types.
+// The bound is widened by as much as bounds of that line have failed lately, and a bound that has
 // passed counts as failed at once. A wrong forecast costs nobody anything: no decision asks it.
 #pragma once
 
@@ -42,10 +43,10 @@ class WaitForecast {
   };
   struct Question {
     std::uint64_t job = 0;
-    std::string queue;
+    std::string line;  // those that wait together: a queue, and the GPU types where it names some
     std::int64_t gpus = 0;
     std::int64_t missing_gpus = 0;  // until all who wait, and this one, could run
-    std::int64_t ahead = 0;         // jobs of its queue that wait
+    std::int64_t ahead = 0;         // jobs of its line that wait
     double longest_wait_s = 0;      // of those so far
   };
   struct Answer {
@@ -54,9 +55,10 @@ class WaitForecast {
     double free_s = 0;  // when enough has come free, by how long jobs run alone
   };
 
-  // Jobs of one queue with one GPU, or with several, take about as long.
-  static std::string KindOf(const std::string& queue, std::int64_t gpus) {
-    return (gpus > 1 ? "+" : "1") + queue;
+  // Jobs of one queue with one GPU, or with several, of one type take about as long.
+  static std::string KindOf(const std::string& queue, std::int64_t gpus,
+                            const std::string& type = {}) {
+    return (gpus > 1 ? "+" : "1") + queue + (type.empty() ? "" : "\n" + type);
   }
 
   // Remembers the question, to learn from what comes of it.
@@ -71,7 +73,7 @@ class WaitForecast {
  private:
   using Situation = std::array<double, 4>;
   struct Open {
-    std::string queue;
+    std::string line;
     Situation situation{};
     double asked_s = 0;
     double by_s = 0;
@@ -83,19 +85,19 @@ class WaitForecast {
   };
 
   Situation SituationOf(double now_s, const Question& question, double free_s) const;
-  Answer AnswerFor(const std::string& queue, const Situation& situation, double free_s) const;
+  Answer AnswerFor(const std::string& line, const Situation& situation, double free_s) const;
   double ComesFree(std::int64_t gpus, std::span<const Running> running) const;
   const Runtimes& RuntimesOf(const std::string& kind) const;
   void LetPass(double now_s);
-  void Learn(const std::string& queue, bool failed);
+  void Learn(const std::string& line, bool failed);
 
   std::map<std::string, Runtimes> runtimes_;
   Runtimes all_runtimes_{4096};
   std::deque<Past> past_;
   std::map<std::uint64_t, Open> open_;
   std::multimap<double, std::uint64_t> due_;          // by the end of their bound
-  std::map<std::string, std::deque<double>> starts_;  // by queue: the latest
-  std::map<std::string, double> widened_;             // by queue: logarithm of the factor
+  std::map<std::string, std::deque<double>> starts_;  // by line: the latest
+  std::map<std::string, double> widened_;             // by line: logarithm of the factor
   double widened_everywhere_ = 0;
 };
 

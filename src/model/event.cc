@@ -12,14 +12,14 @@ namespace {
 
 // In the order of the variant.
 constexpr std::array<std::string_view, std::variant_size_v<EventBody>> kKinds = {
-    "daemon-started",  "node-joined",        "node-went",      "node-marked",
-    "queues-applied",  "job-submitted",      "job-held",       "job-changed",
-    "job-stopping",    "job-resumed",        "job-requeued",   "job-ended",
-    "cycle-ran",       "worker-placed",      "worker-leaving", "worker-started",
-    "worker-ended",    "checkpoint-taken",   "use-noted",      "numbers-skipped",
-    "user-set",        "user-removed",       "token-made",     "token-revoked",
-    "job-idle",        "request-answered",   "speed-reported", "policy-applied",
-    "reservation-set", "reservation-removed"};
+    "daemon-started",  "node-joined",         "node-went",      "node-marked",
+    "queues-applied",  "job-submitted",       "job-held",       "job-changed",
+    "job-stopping",    "job-resumed",         "job-requeued",   "job-ended",
+    "cycle-ran",       "worker-placed",       "worker-leaving", "worker-started",
+    "worker-ended",    "checkpoint-taken",    "use-noted",      "numbers-skipped",
+    "user-set",        "user-removed",        "token-made",     "token-revoked",
+    "job-idle",        "request-answered",    "speed-reported", "policy-applied",
+    "reservation-set", "reservation-removed", "job-resized"};
 
 constexpr std::array<std::string_view, 14> kStopNames = {
     "none",        "paused",    "shrunk",        "moved",      "cancelled",

@@ -188,11 +188,20 @@ struct Speed {
   std::int32_t most_batch = 1;
   std::int32_t least_samples = 1;  // that a GPU may take in one pass
   std::int32_t most_samples = 1;
+  std::string gpu_type = {};  // that it ran on; empty: the one that it holds
   friend bool operator==(const Speed&, const Speed&) = default;
 };
 struct SpeedReported {
   JobNumber job = 0;
   Speed speed;
+};
+// A gang works on with so many workers, and what the change cost, as the workers told.
+struct JobResized {
+  JobNumber job = 0;
+  std::int64_t at_ms = 0;
+  std::int64_t workers = 0;
+  std::int64_t pause_ms = 0;
+  std::int64_t step = -1;  // -1: not told
 };
 struct NumbersSkipped {
   JobNumber next = 0;  // the end of the journal was lost, and with it the jobs below this number
@@ -265,7 +274,8 @@ using EventBody =
                  JobHeld, JobChanged, JobStopping, JobResumed, JobRequeued, JobEnded, CycleRan,
                  WorkerPlaced, WorkerLeaving, WorkerStarted, WorkerEnded, CheckpointTaken, UseNoted,
                  NumbersSkipped, UserSet, UserRemoved, TokenMade, TokenRevoked, JobIdle,
-                 RequestAnswered, SpeedReported, PolicyApplied, ReservationSet, ReservationRemoved>;
+                 RequestAnswered, SpeedReported, PolicyApplied, ReservationSet, ReservationRemoved,
+                 JobResized>;
 
 struct Event {
   std::int64_t at_ms = 0;

@@ -95,11 +95,16 @@ template <typename V>
 void Fields(V& v, Speed& s) {
   v("nodes", s.nodes)("gpus", s.gpus)("samples", s.samples)("compute_us", s.compute_us)(
       "step_us", s.step_us)("noise_milli", s.noise_milli)("first_batch", s.first_batch)(
-      "most_batch", s.most_batch)("least_samples", s.least_samples)("most_samples", s.most_samples);
+      "most_batch", s.most_batch)("least_samples", s.least_samples)("most_samples", s.most_samples)(
+      "gpu_type", s.gpu_type);
 }
 template <typename V>
 void Fields(V& v, SpeedReported& e) {
   v("job", e.job)("speed", e.speed);
+}
+template <typename V>
+void Fields(V& v, JobResized& e) {
+  v("job", e.job)("at_ms", e.at_ms)("workers", e.workers)("pause_ms", e.pause_ms)("step", e.step);
 }
 template <typename V>
 void Fields(V& v, CheckpointTaken& e) {

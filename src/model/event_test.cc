@@ -41,6 +41,7 @@ TEST(Event, EveryKindSurvivesItsBytes) {
   round_trip(NodeJoined{node});
   round_trip(PolicyApplied{3, "gentle", "by day", {{"grow", "off"}}, "root", 2, 1});
   round_trip(UseNoted{{{"a", -5}, {"b", 1LL << 62}}});
+  round_trip(JobResized{7, 1'700'000'000'000, 4, 35, 120});
   round_trip(NumbersSkipped{77});
   round_trip(UserSet{"ana", "admin", {"vision", "speech"}, "root"});
   round_trip(UserRemoved{"ana", "root"});
@@ -85,6 +86,7 @@ TEST(Event, AKindKeepsItsNumberAndItsName) {
                                                                 {TokenRevoked{}, "token-revoked"}};
   EXPECT_EQ(EventBody(RequestAnswered{}).index(), 25U);
   EXPECT_EQ(EventBody(PolicyApplied{}).index(), 27U);
+  EXPECT_EQ(EventBody(JobResized{}).index(), 30U);
   std::size_t number = 20;
   for (const auto& [body, name] : added) {
     EXPECT_EQ(body.index(), number++);

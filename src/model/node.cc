@@ -1,6 +1,7 @@
 #include "model/node.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace muster::model {
 namespace {
@@ -43,6 +44,11 @@ Node VirtualNode(const VirtualGpus& virtual_gpus) {
 }
 
 }  // namespace
+
+std::string GpuTypeOf(const Node& node, std::uint64_t devices) {
+  const auto first = static_cast<std::size_t>(std::countr_zero(devices));
+  return first < node.gpus.size() ? node.gpus[first].type : "";
+}
 
 std::vector<Node> ExpandNodes(const Pool& pool) {
   std::vector<Node> nodes;

@@ -95,6 +95,9 @@ struct Pool {
   friend bool operator==(const Pool&, const Pool&) = default;
 };
 
+// The type of these GPUs of the node: of the first of them. Empty: unnamed, or none.
+std::string GpuTypeOf(const Node& node, std::uint64_t devices);
+
 // The nodes of a pool whose file describes them, named POOL-0, POOL-1, ...
 std::vector<Node> ExpandNodes(const Pool& pool);
 

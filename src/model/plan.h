@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -74,7 +73,7 @@ struct Promise {
   std::uint32_t node = 0;
 };
 
-// Room that is kept for the first gang that found none, from a time on.
+// Room that is kept for a gang that found none, from a time on.
 struct Reserved {
   struct Room {
     std::uint32_t node = 0;
@@ -90,9 +89,9 @@ struct Reserved {
 struct Plan {
   std::vector<Action> actions;
   std::vector<Promise> promises;
-  std::optional<Reserved> reserved;
-  bool complete = true;    // false: the budget ran out before everybody was looked at
-  std::int64_t steps = 0;  // places and victims looked at
+  std::vector<Reserved> reserved;  // for gangs that could run on different GPU types only
+  bool complete = true;            // false: the budget ran out before everybody was looked at
+  std::int64_t steps = 0;          // places and victims looked at
 
   bool empty() const { return actions.empty(); }
 };

@@ -8,12 +8,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "base/temp_folder.h"
 #include "net/http_client.h"
 #include "net/http_server.h"
 
@@ -23,18 +23,10 @@ inline constexpr int kPatienceMs = 30'000;
 
 class SocketFolder {
  public:
-  SocketFolder() {
-    std::string pattern = std::filesystem::temp_directory_path() / "muster-net-XXXXXX";
-    path_ = mkdtemp(pattern.data());
-  }
-  ~SocketFolder() { std::filesystem::remove_all(path_); }
-  SocketFolder(const SocketFolder&) = delete;
-  SocketFolder& operator=(const SocketFolder&) = delete;
-
-  std::string Path(const std::string& name = "s") const { return path_ / name; }
+  std::string Path(const std::string& name = "s") const { return folder_ / name; }
 
  private:
-  std::filesystem::path path_;
+  TempFolder folder_;
 };
 
 inline ServerOptions At(const std::string& path) {

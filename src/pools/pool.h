@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "contract/lines.h"
 #include "contract/records.h"
 #include "model/event.h"
 #include "model/job.h"
@@ -56,8 +57,17 @@ struct Launch {
 };
 
 struct PoolEvent {
-  enum class Kind : std::uint8_t { kStarted, kEnded, kCheckpoint, kNodeUp, kNodeDown, kSpeed };
-  Kind kind = Kind::kStarted;
+  enum class Kind : std::uint8_t {
+    kStarted,
+    kEnded,
+    kCheckpoint,
+    kNodeUp,
+    kNodeDown,
+    kSpeed,
+    kResized,
+    kReport
+  };
+  Kind kind = Kind::kStarted;  // of kReport there is only the key: ReportOf() has it
   LaunchKey key;
   std::int64_t at_ms = 0;
   std::int32_t pid = 0;
@@ -65,7 +75,10 @@ struct PoolEvent {
   std::string node;
   std::int64_t step = -1;
   model::ExitFacts exit;
+  // kSpeed: with no GPUs (0) it is of all that the job has, and the samples are those of its batch.
   model::Speed speed;
+  std::int64_t workers = 0;   // kResized; kSpeed of all GPUs: that took part
+  std::int64_t pause_ms = 0;  // kResized
 };
 
 // What became of a launch that the journal knows, found after a restart.
@@ -102,6 +115,10 @@ class Pool {
   // Checkpoint signal, grace, SIGTERM, SIGKILL; as the job's spec says.
   virtual void Stop(const LaunchKey& key) = 0;
   virtual void Kill(const LaunchKey& key) = 0;
+  // The same as stopping, for a worker that the others of its job go on without.
+  virtual void Leave(const LaunchKey& key) { Stop(key); }
+  // From the next boundary on these are the workers; who does not speak the contract is not told.
+  virtual void Resize(const LaunchKey& /*key*/, const contract::Resize& /*members*/) {}
   // The worker goes on; `signal` is for those that do not speak the contract.
   virtual void AskCheckpoint(const LaunchKey& /*key*/, const std::string& /*signal*/) {}
   virtual Found Adopt(const LaunchKey& key) = 0;

@@ -30,8 +30,18 @@ void Reports::Hear(const contract::Said& said) {
     report_.epoch = progress->epoch;
     report_.samples = progress->samples;
     report_.numbers = progress->numbers;
+  } else if (const auto* kept = std::get_if<contract::Kept>(&said)) {
+    report_.kept_path = kept->path;
+    report_.kept_hash = kept->hash;
+    report_.kept_numbers = kept->numbers;
   } else if (std::holds_alternative<contract::Ready>(said)) {
     report_.ready = true;
+  } else if (const auto* resized = std::get_if<contract::Resized>(&said)) {
+    auto& sizes = report_.sizes;
+    if (sizes.size() == contract::kSizesReported) sizes.erase(sizes.begin());
+    const auto last_ms = sizes.empty() ? 0 : sizes.back().at_ms;
+    sizes.push_back({std::max(clock_.WallMs(), last_ms + 1), resized->workers, resized->pause_ms,
+                     resized->step.value_or(-1)});
   } else if (const auto* leaving = std::get_if<contract::Leaving>(&said)) {
     report_.leaving = leaving->reason.empty() ? "no reason given" : leaving->reason;
   } else {

@@ -49,6 +49,17 @@ TEST_F(ReportsTest, NothingIsDueWhileNothingIsNew) {
   EXPECT_FALSE(spool_.waiting());
 }
 
+TEST_F(ReportsTest, AKeptModelStaysBesideTheReports) {
+  reports_.Hear(contract::Kept{"/ckpt/model.safetensors", "00ff", {{"test_loss", 0.25}}});
+  Later(0);
+  reports_.Hear(contract::Progress{7, {}, {}, {{"loss", 0.5}}});
+  Later(2'000);
+  EXPECT_EQ(Written().kept_path, "/ckpt/model.safetensors");
+  EXPECT_EQ(Written().kept_hash, "00ff");
+  EXPECT_EQ(Written().kept_numbers.at("test_loss"), 0.25);
+  EXPECT_EQ(Written().step, 7);
+}
+
 TEST_F(ReportsTest, OfManyCheckpointsOneASecondIsToldAndTheLastIsNotLost) {
   const auto told = [this] {
     std::vector<std::int64_t> steps;
@@ -70,6 +81,17 @@ TEST_F(ReportsTest, OfManyCheckpointsOneASecondIsToldAndTheLastIsNotLost) {
   reports_.Conclude();
   spool_.Flush();
   EXPECT_EQ(told().back(), 51);
+}
+
+TEST_F(ReportsTest, ChangesOfSizeAreKeptApartAndTheOldestGo) {
+  for (int workers = 1; workers <= 20; ++workers) {
+    reports_.Hear(contract::Resized{workers, 10 * workers, {}});  // all of one millisecond
+  }
+  Later(0);
+  const auto sizes = Written().sizes;
+  ASSERT_EQ(sizes.size(), contract::kSizesReported);
+  EXPECT_EQ(sizes.front().workers, 5);
+  EXPECT_EQ(sizes.back(), (contract::SizeRecord{sizes[14].at_ms + 1, 20, 200, -1}));
 }
 
 TEST_F(ReportsTest, KeysAreWrittenOnceInFiveSecondsAndTheLastIsNotLost) {

@@ -230,6 +230,7 @@ void Shim::Obey(const contract::Tell& tell) {
   switch (tell.kind) {
     case contract::Tell::Kind::kStop: {
       stop_grace_ms_ = tell.grace_ms < 0 ? order_.grace_ms : tell.grace_ms;
+      leaves_ = tell.leave;
       const bool can_be_asked = !order_.checkpoint_signal.empty() || socket_->speaks();
       return Carry(stopping_.Stop(now_ms, stop_grace_ms_, can_be_asked));
     }
@@ -296,6 +297,9 @@ void Shim::Carry(Stopping::Act act) {
       door_->RefuseExecs();
       if (const auto number = contract::SignalNumber(order_.checkpoint_signal)) {
         console_.Signal(*number);
+      }
+      if (leaves_) {
+        return socket_->Tell(contract::Encode(contract::Told{contract::Leave{stop_grace_ms_}}));
       }
       return socket_->Tell(contract::Encode(contract::Told{contract::Stop{stop_grace_ms_}}));
     case Stopping::Act::kTerminate:

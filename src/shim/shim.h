@@ -91,6 +91,7 @@ class Shim {
   bool ended_ = false;
   std::int64_t cpu_us_ = 0;
   std::int64_t stop_grace_ms_ = 0;
+  bool leaves_ = false;  // it stops, and the others go on
   bool hangs_up_ = false;
   std::int64_t hang_up_due_ms_ = 0;
   contract::ExitRecord exit_;

@@ -342,6 +342,23 @@ TEST_F(ShimTest, TheExampleOfTheManualSpeaksTheContract) {
   EXPECT_GT(checkpoint->at_ms, 0);
 }
 
+TEST_F(ShimTest, AWorkerThatTheOthersGoOnWithoutIsToldToLeave) {
+  Start({"python3", "-c", R"(import json, os, socket
+line = socket.socket(socket.AF_UNIX)
+line.connect(os.environ["MUSTER_SOCKET"])
+line.sendall(b'{"type":"hello","version":1}\n{"type":"ready"}\n')
+for told in line.makefile():
+    print(json.loads(told)["type"], flush=True)
+    if "grace_ms" in told: break
+)"});
+  Await("spool/17.0.2.report");
+  Send(Tell{Tell::Kind::kStop, -1, "", "", "", true});
+  const auto exit = EndWithRecord();
+  EXPECT_EQ(exit.exit_code, 0) << Text("log/0.err");
+  EXPECT_TRUE(exit.stopped);
+  EXPECT_EQ(Text("log/0.out"), "welcome\nleave\n");
+}
+
 TEST_F(ShimTest, AnOrderThatCannotBeReadEndsTheShimAtOnce) {
   order_.launch = "../17";
   StartShell("touch $D/ran");

@@ -61,6 +61,15 @@ struct CaseOrder {
   std::string name;  // of a node or a job
 };
 
+// A job told how fast it is on a GPU type.
+struct CaseSpeed {
+  std::string name;  // of the job
+  std::string type;
+  std::int64_t step_ms = 0;    // on one GPU
+  std::int64_t sync_ms = 0;    // more on several GPUs of a node,
+  std::int64_t across_ms = 0;  // and on several nodes
+};
+
 // Where the workers of a job stand.
 enum class CaseState : std::uint8_t { kAny, kRunning, kFull, kPending };
 
@@ -99,8 +108,8 @@ struct ExpectWhy {
   std::vector<std::string> changes;  // "workers:1", "type:T4", "queue:b", "limit:org:2", ...
 };
 
-using CaseAct = std::variant<CaseNode, CaseJob, CaseCycle, CaseAdvance, CaseOrder, ExpectJob,
-                             ExpectQueue, ExpectPlan, ExpectWhy>;
+using CaseAct = std::variant<CaseNode, CaseJob, CaseCycle, CaseAdvance, CaseOrder, CaseSpeed,
+                             ExpectJob, ExpectQueue, ExpectPlan, ExpectWhy>;
 
 struct CaseStep {
   int line = 0;

@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kGi = 1LL << 30;
 constexpr const char* kVerbs =
     "rule, policy, topology, node, queue, job, cycle, settle, advance, down, up, cordon, drain, "
-    "uncordon, finish, hold, release, checkpoint, expect";
+    "uncordon, finish, hold, release, checkpoint, speed, expect";
 
 constexpr std::array<std::pair<std::string_view, CaseOrderKind>, 9> kOrders = {{
     {"down", CaseOrderKind::kDown},
@@ -87,6 +87,8 @@ bool CaseParser::ParseScript(const CaseWords& words) {
     Step(line, CaseAdvance{ms.value_or(0)});
   } else if (order != kOrders.end()) {
     ParseOrder(line, order->second);
+  } else if (words.verb == "speed") {
+    ParseSpeed(line);
   } else if (words.verb == "expect") {
     ParseExpect(line);
   } else {

@@ -31,6 +31,7 @@ class CaseParser {
   void ParseRequest(LineReader& line, model::Job& job, model::Role& role);
   void ParseCycle(LineReader& line, bool settle);
   void ParseOrder(LineReader& line, CaseOrderKind kind);
+  void ParseSpeed(LineReader& line);
   void ParseExpect(LineReader& line);
   void ParseExpectJob(LineReader& line);
   void ParseExpectQueue(LineReader& line);

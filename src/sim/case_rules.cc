@@ -8,7 +8,7 @@ namespace {
 
 using engine::Policy;
 
-constexpr std::array<CaseRule, 34> kRules = {{
+constexpr std::array<CaseRule, 35> kRules = {{
     {"shrink", "elastic workers are taken back before anybody is stopped",
      [](Policy& p) { p.shrink = false; }},
     {"consolidate", "workers move so that somebody fits", [](Policy& p) { p.consolidate = false; }},
@@ -29,12 +29,14 @@ constexpr std::array<CaseRule, 34> kRules = {{
      [](Policy& p) { p.victims_may_move = false; }},
     {"lost_work", "victims are those who lose the least",
      [](Policy& p) { p.compare_lost_work = false; }},
-    {"fragmentation", "shares go where they strand the least",
-     [](Policy& p) { p.share_by_fragmentation = false; }},
+    {"worth", "small workers go where those to come lose the least",
+     [](Policy& p) { p.place_by_worth = false; }},
     {"gang_packing", "a gang goes to as few nodes and islands as it can",
      [](Policy& p) { p.gang_packing = engine::GangPacking::kFullestNode; }},
     {"decay", "who used much lately weighs less", [](Policy& p) { p.decay_half_life_ms = 0; }},
     {"grow", "elastic jobs grow on what is left", [](Policy& p) { p.grow = false; }},
+    {"by_goodput", "sizes and GPU types go to whom they speed up most",
+     [](Policy& p) { p.by_goodput = false; }},
     {"keep_promises", "room that victims leave goes to whom it was promised",
      [](Policy& p) { p.keep_promises = false; }},
     {"gpu_type_wishes", "GPU types in the order of preference",

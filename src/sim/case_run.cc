@@ -34,6 +34,7 @@ class Player {
   Result<void> Do(const CaseCycle& cycle);
   Result<void> Do(const CaseAdvance& advance);
   Result<void> Do(const CaseOrder& order);
+  Result<void> Do(const CaseSpeed& speed);
   template <typename Expectation>
   Result<void> Do(const Expectation& want) {
     for (const auto& difference : judge_->Differences(want)) {
@@ -50,6 +51,7 @@ class Player {
 
   const Case& story_;
   std::map<std::string, std::int64_t> past_use_;
+  std::map<std::string, engine::JobSpeed::Models> speeds_;  // by job: what it told
   std::unique_ptr<Cluster> cluster_;
   std::unique_ptr<engine::Scheduler> scheduler_;
   std::unique_ptr<CaseJudge> judge_;
@@ -190,6 +192,29 @@ Result<void> Player::Do(const CaseOrder& order) {
     cluster_->SetNodeCordoned(node, order.kind != CaseOrderKind::kUncordon,
                               order.kind == CaseOrderKind::kDrain);
   }
+  return {};
+}
+
+// Every GPU takes the same samples at each step, and all of them are worth the same. The largest
+// batch is that of its largest size.
+Result<void> Player::Do(const CaseSpeed& speed) {
+  constexpr int kSamples = 32;
+  constexpr double kNoise = 1e6;
+  const JobId job = cluster_->FindJob(speed.name);
+  if (job == engine::kNone) return Fail(ErrorCode::kNotFound, "there is no job " + speed.name);
+  const auto seconds = [](std::int64_t ms) { return static_cast<double>(ms) / 1000; };
+  engine::GoodputModel model;
+  model.steps.compute_b = seconds(speed.step_ms) / kSamples;
+  model.steps.within_a = seconds(speed.sync_ms);
+  model.steps.across_a = seconds(speed.across_ms);
+  model.grad_var = kNoise;
+  const auto& state = cluster_->job(job);
+  const auto& gpu = cluster_->shapes()[state.workers[0].shape].spec.request.gpu;
+  const int most_gpus = static_cast<int>(state.workers.size()) * gpu.devices;
+  model.limits = {kSamples, kSamples * most_gpus, kSamples, kSamples};
+  auto& models = speeds_[speed.name];
+  models[speed.type] = model;
+  cluster_->ReportSpeed(job, {models, most_gpus});
   return {};
 }
 

@@ -84,6 +84,17 @@ void CaseParser::ParseOrder(LineReader& line, CaseOrderKind kind) {
   for (const auto& name : line.Names("a name")) Step(line, CaseOrder{kind, name});
 }
 
+void CaseParser::ParseSpeed(LineReader& line) {
+  CaseSpeed speed;
+  speed.name = line.Name("a job");
+  speed.type = line.Text("type").value_or("");
+  speed.step_ms = line.DurationMs("step").value_or(0);
+  speed.sync_ms = line.DurationMs("sync").value_or(0);
+  speed.across_ms = line.DurationMs("across").value_or(speed.sync_ms);
+  if (speed.step_ms == 0) line.Problem("a step takes time", "step=1s");
+  Step(line, std::move(speed));
+}
+
 void CaseParser::ParseExpect(LineReader& line) {
   const auto name = line.Name("a job, or `why`, `queue`, `plan` or `total`");
   if (name == "plan" || name == "total") {

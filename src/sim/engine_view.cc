@@ -22,21 +22,25 @@ constexpr double kMicro = 1e-6;
 }  // namespace
 
 engine::JobSpeed SpeedOf(const state::SpeedRecord& record) {
-  std::vector<engine::StepSample> samples;
+  std::vector<engine::TypedSample> samples;
+  samples.reserve(record.told.size());
   int most_gpus = 0;
   for (const auto& told : record.told) {
-    samples.push_back({told.nodes, told.gpus, told.samples,
-                       static_cast<double>(told.compute_us) * kMicro,
-                       static_cast<double>(told.step_us) * kMicro});
+    samples.push_back(
+        {told.gpu_type,
+         {told.nodes, told.gpus, told.samples, static_cast<double>(told.compute_us) * kMicro,
+          static_cast<double>(told.step_us) * kMicro}});
     most_gpus = std::max(most_gpus, told.gpus);
   }
   const auto& now = record.latest;
-  const engine::GoodputModel model{
-      engine::FitSteps(samples),
-      1,
-      static_cast<double>(now.noise_milli) / kMilli,
-      {now.first_batch, now.most_batch, now.least_samples, now.most_samples}};
-  return {model, most_gpus};
+  engine::JobSpeed::Models models;
+  for (const auto& [type, steps] : engine::FitByType(samples)) {
+    models[type] = {steps,
+                    1,
+                    static_cast<double>(now.noise_milli) / kMilli,
+                    {now.first_batch, now.most_batch, now.least_samples, now.most_samples}};
+  }
+  return {std::move(models), most_gpus};
 }
 
 namespace {
@@ -100,7 +104,7 @@ Result<void> EngineView::Build(const State& state, std::int64_t now_ms) {
   tasks_.clear();
   cursor_.clear();
   later_.clear();
-  reserved_.reset();
+  reserved_.clear();
   outdated_ = false;
   numbers_.clear();
   real_nodes_ = 0;
@@ -135,7 +139,8 @@ Result<engine::JobId> EngineView::Add(const JobRecord& job) {
   if (job.speed) {
     cluster_->ReportSpeed(*id, SpeedOf(*job.speed));
     // It keeps the size it was given until sizes are given out again.
-    if (cluster_->job(*id).active > 0) cluster_->SetTarget(*id, cluster_->job(*id).active);
+    const bool sized = cluster_->policy().by_goodput && cluster_->job(*id).active > 0;
+    if (sized) cluster_->SetTarget(*id, cluster_->job(*id).active);
   }
   return id;
 }
@@ -159,6 +164,11 @@ bool EngineView::HasPlace(JobNumber job, std::uint32_t worker) const {
   const auto known = ids_.find(job);
   if (known == ids_.end() || worker >= cluster_->job(known->second).workers.size()) return false;
   return cluster_->worker({known->second, worker}).place.bank != engine::kNone;
+}
+
+std::optional<std::int64_t> EngineView::ReservedFrom(JobNumber job) const {
+  const auto found = reserved_.find(job);
+  return found == reserved_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::int64_t EngineView::TasksOf(JobNumber array) const {
@@ -370,6 +380,7 @@ struct EngineView::Applier {
     view.cluster_->ReportSpeed(known->second, SpeedOf(*state.Find(e.job)->speed));
   }
   void operator()(const model::JobIdle&) const {}
+  void operator()(const model::JobResized&) const {}
   void operator()(const model::UseNoted& e) const { view.SetPastUse(e.gpu_ms); }
 
   void Expect(const JobRecord& job) const {
@@ -396,8 +407,8 @@ Result<model::Plan> EngineView::Cycle(const State& state, std::int64_t now_ms) {
     if (job != nullptr) Sync(*job, now_ms);
   }
   auto plan = scheduler_->Cycle(now_ms);
-  reserved_.reset();
-  if (plan.reserved) reserved_.emplace(numbers_[plan.reserved->job], plan.reserved->at_ms);
+  reserved_.clear();
+  for (const auto& made : plan.reserved) reserved_.emplace(numbers_[made.job], made.at_ms);
   return plan;
 }
 

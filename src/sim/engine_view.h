@@ -68,8 +68,8 @@ class EngineView {
   const std::string& NodeName(engine::NodeId id) const { return cluster_->nodes().spec(id).name; }
   bool Has(JobNumber job) const { return ids_.contains(job); }
   bool HasPlace(JobNumber job, std::uint32_t worker) const;
-  // The job for which the last cycle kept room, and from when on.
-  const std::optional<std::pair<JobNumber, std::int64_t>>& reserved() const { return reserved_; }
+  // From when on the last cycle kept room for the job; none: it did not.
+  std::optional<std::int64_t> ReservedFrom(JobNumber job) const;
   // Tasks of the array that have their turn.
   std::int64_t TasksOf(JobNumber array) const;
 
@@ -112,7 +112,7 @@ class EngineView {
   std::int64_t real_nodes_ = 0;
   std::map<std::string, std::int64_t> marked_nodes_;  // by label
   bool outdated_ = false;                             // queues or policy have changed
-  std::optional<std::pair<JobNumber, std::int64_t>> reserved_;
+  std::map<JobNumber, std::int64_t> reserved_;        // and from when on
 };
 
 }  // namespace muster::sim

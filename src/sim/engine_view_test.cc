@@ -24,10 +24,12 @@ class EngineViewTest : public testing::Test {
   }
 
   void Happen(model::EventBody body) { state_.Fold({0, std::move(body)}); }
-  void AddNode(const std::string& name, const std::string& mark = "") {
+  void AddNode(const std::string& name, const std::string& mark = "",
+               const std::string& type = "") {
     model::Node node;
     node.name = name;
     node.gpus.resize(4);
+    for (auto& gpu : node.gpus) gpu.type = type;
     if (!mark.empty()) node.labels[mark] = "true";
     Happen(model::NodeJoined{node});
   }
@@ -136,9 +138,42 @@ TEST_F(EngineViewTest, WhatJobsTellOfTheirSpeedDecidesTheirSizes) {
     const auto& old_job = JobIn(view_, job);
     const auto& new_job = JobIn(again, job);
     ASSERT_TRUE(old_job.speed && new_job.speed);
-    EXPECT_EQ(old_job.speed->model(), new_job.speed->model());
+    EXPECT_EQ(old_job.speed->models(), new_job.speed->models());
     EXPECT_EQ(old_job.speed->most_gpus(), 4);
   }
+}
+
+// Reports of both types move a job to the one that is faster for it; a replay knows the same.
+TEST_F(EngineViewTest, WhatJobsTellOfAGpuTypeDecidesWhichTheyGet) {
+  AddNode("n0", "", "A100");
+  AddNode("n1", "", "H100");
+  const auto spec = std::make_shared<const model::Job>(Wanted("open", 2, 2, 2));
+  Happen(model::JobSubmitted{1, spec, "ada", 0, 0, {}, ""});
+  Build();
+  const auto happen = [&](model::EventBody body) {
+    const model::Event event{1, std::move(body)};
+    state_.Fold(event);
+    view_.Apply(event, state_);
+  };
+  const auto start = view_.Cycle(state_, 0);
+  ASSERT_EQ(start->actions.size(), 2U);
+  const auto on = view_.NodeName(start->actions[0].node);
+  happen(model::WorkerPlaced{1, 0, 1, on, 3});
+  happen(model::WorkerPlaced{1, 1, 1, on, 12});
+  for (const auto* type : {"A100", "H100"}) {
+    const std::int64_t step_us = (on == "n0") == (std::string(type) == "A100") ? 900'000 : 100'000;
+    happen(model::SpeedReported{1, {1, 4, 32, step_us, step_us, 1'000'000, 32, 256, 32, 32, type}});
+  }
+  const auto plan = view_.Cycle(state_, 3'600'000);
+  ASSERT_EQ(plan->actions.size(), 2U);
+  for (const auto& action : plan->actions) {
+    EXPECT_EQ(action.rule, model::Rule::kResize);
+    EXPECT_EQ(action.kind, model::ActionKind::kMove);
+  }
+  EngineView again{{}};
+  ASSERT_TRUE(again.Build(state_, 3'600'000));
+  EXPECT_EQ(JobIn(view_, 1).speed->models(), JobIn(again, 1).speed->models());
+  EXPECT_EQ(JobIn(again, 1).speed->models().size(), 2U);
 }
 
 // A small job holds the node and a more important one waits for it.

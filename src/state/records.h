@@ -57,6 +57,18 @@ struct Preemption {
   std::uint32_t workers = 0;
 };
 
+// The number of workers of an elastic job has changed; changes of a second for one reason are one.
+struct SizeChange {
+  std::int64_t at_ms = 0;
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+  model::StopWhy why = model::StopWhy::kNone;  // why they left; none: they came, or were lost
+  model::Rule rule = model::Rule::kFreeCapacity;
+  JobNumber cause = 0;         // for whom; 0: nobody
+  std::int64_t pause_ms = -1;  // in which nobody worked; -1: the workers have told of none
+};
+inline constexpr std::size_t kSizesKept = 20;
+
 enum class Phase : std::uint8_t {
   kWaiting,
   kHeld,      // by a person, before it started
@@ -83,7 +95,7 @@ struct Ending {
   model::ExitFacts exit;
 };
 
-// What a job has told of its speed: for each place and pass what it told last.
+// What a job has told of its speed: for each place, pass and GPU type what it told last.
 struct SpeedRecord {
   std::vector<model::Speed> told;  // in the order in which each was first told
   model::Speed latest;             // of all: its noise and its limits are those of now
@@ -124,6 +136,8 @@ struct JobRecord {
   std::optional<Ending> ending;
   std::int64_t idle_until_ms = 0;            // released then unless it is used; 0: not idle
   std::shared_ptr<const SpeedRecord> speed;  // where it told
+  std::vector<SizeChange> sizes;             // the latest kSizesKept, of an elastic job
+  std::int64_t resized_ms = 0;               // of the latest change that its workers told of
 
   std::string name() const;  // "sweep[3]" for a task
   std::size_t Count(WorkerPhase phase) const;

@@ -24,6 +24,11 @@ void Fields(V& v, Preemption& p) {
       "workers", p.workers);
 }
 template <typename V>
+void Fields(V& v, SizeChange& s) {
+  v("at_ms", s.at_ms)("from", s.from)("to", s.to)("why", s.why)("rule", s.rule)("cause", s.cause)(
+      "pause_ms", s.pause_ms);
+}
+template <typename V>
 void Fields(V& v, Ending& e) {
   v("end", e.end)("why", e.why)("at_ms", e.at_ms)("worker", e.worker)("exit", e.exit);
 }
@@ -42,7 +47,8 @@ void Fields(V& v, JobRecord& j) {
       "checkpoint_step", j.checkpoint_step)("generation", j.generation)("workers", j.workers)(
       "preemptions", j.preemptions)("preempted", j.preempted)("ending", j.ending)(
       "paused", j.paused)("forming", j.forming)("next_spec", j.next_spec)("revision", j.revision)(
-      "idle_until_ms", j.idle_until_ms)("speed", j.speed)("expected_ms", j.expected_ms);
+      "idle_until_ms", j.idle_until_ms)("speed", j.speed)("expected_ms", j.expected_ms)(
+      "sizes", j.sizes)("resized_ms", j.resized_ms);
 }
 template <typename V>
 void Fields(V& v, ArrayRecord& a) {

@@ -8,19 +8,14 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/temp_folder.h"
+
 namespace muster::state {
 namespace {
 
 class SqliteStoreTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "muster-store-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string path() const { return folder_ + "/journal.db"; }
+  std::string path() const { return folder_ / "journal.db"; }
   static std::vector<Record> Some(std::uint64_t first, std::uint64_t count) {
     std::vector<Record> records;
     for (std::uint64_t i = 0; i < count; ++i) {
@@ -37,7 +32,7 @@ class SqliteStoreTest : public ::testing::Test {
     return out;
   }
 
-  std::string folder_;
+  TempFolder folder_;
 };
 
 TEST_F(SqliteStoreTest, ATornLogTailLosesOnlyTheTornTransaction) {
@@ -46,12 +41,12 @@ TEST_F(SqliteStoreTest, ATornLogTailLosesOnlyTheTornTransaction) {
     ASSERT_TRUE(store->Append(Some(1, 3), {}));
     ASSERT_TRUE(store->Append(Some(4, 3), {}));
     // As after a crash: the files as they are while the store is open.
-    std::filesystem::copy_file(path(), folder_ + "/torn.db");
-    std::filesystem::copy_file(path() + "-wal", folder_ + "/torn.db-wal");
+    std::filesystem::copy_file(path(), folder_ / "torn.db");
+    std::filesystem::copy_file(path() + "-wal", folder_ / "torn.db-wal");
   }
-  const auto size = std::filesystem::file_size(folder_ + "/torn.db-wal");
-  std::filesystem::resize_file(folder_ + "/torn.db-wal", size - 100);
-  auto store = OpenSqlite(folder_ + "/torn.db").value();
+  const auto size = std::filesystem::file_size(folder_ / "torn.db-wal");
+  std::filesystem::resize_file(folder_ / "torn.db-wal", size - 100);
+  auto store = OpenSqlite(folder_ / "torn.db").value();
   EXPECT_EQ(Revisions(*store, {}), (std::vector<std::uint64_t>{1, 2, 3}));
   EXPECT_TRUE(store->Append(Some(4, 1), {}));
 }

@@ -9,6 +9,12 @@ namespace muster::state {
 
 using model::StopWhy;
 
+namespace {
+
+constexpr std::int64_t kOneChangeMs = 1'000;
+
+}  // namespace
+
 // Applies one kind of event each. What an event names exists: only the controller writes them.
 struct State::Folder {
   State& s;
@@ -43,6 +49,38 @@ struct State::Folder {
       job.running_since_ms = 0;
     }
     if (job.array != 0) s.active_tasks_[job.array] += holds ? 1 : -1;
+  }
+
+  static std::uint32_t SizeOf(const JobRecord& job) {
+    return static_cast<std::uint32_t>(job.Count(WorkerPhase::kPlaced) +
+                                      job.Count(WorkerPhase::kRunning));
+  }
+  static bool Elastic(const model::Job& spec) {
+    std::int64_t least = 0, most = 0;
+    for (const auto& group : spec.groups) least += group.parent < 0 ? group.minimum : 0;
+    for (const auto& role : spec.roles) most += role.count;
+    return least < most;
+  }
+  // Makes the change, and writes down the new size with what is said of it. `noted`: it is one.
+  template <typename Change>
+  void Sized(JobRecord& job, SizeChange what, bool noted, Change change) const {
+    what.from = SizeOf(job);
+    change();
+    what.to = SizeOf(job);
+    if (!noted || what.to == what.from || !Elastic(*job.spec)) return;
+    what.at_ms = at_ms;
+    auto& list = job.sizes;
+    if (!list.empty()) {
+      auto& last = list.back();
+      if (at_ms - last.at_ms < kOneChangeMs && last.to == what.from && last.pause_ms < 0 &&
+          last.why == what.why && last.cause == what.cause && last.rule == what.rule &&
+          (last.to > last.from) == (what.to > what.from)) {
+        last.to = what.to;
+        return;
+      }
+    }
+    if (list.size() == kSizesKept) list.erase(list.begin());
+    list.push_back(what);
   }
 
   void operator()(const model::DaemonStarted&) const {}
@@ -186,6 +224,9 @@ struct State::Folder {
   }
   void operator()(const model::WorkerPlaced& e) const {
     JobRecord& job = Job(e.job);
+    Sized(job, {}, true, [&] { Place(job, e); });
+  }
+  void Place(JobRecord& job, const model::WorkerPlaced& e) const {
     Tracked(job, [&] {
       WorkerRecord& worker = Worker(job, e.worker);
       MUSTER_CHECK(!worker.Holds(), "a worker is placed where it holds no place");
@@ -212,7 +253,11 @@ struct State::Folder {
   void operator()(const model::WorkerLeaving& e) const {
     JobRecord& job = Job(e.job);
     WorkerRecord& worker = Worker(job, e.worker);
-    worker.phase = WorkerPhase::kLeaving;
+    SizeChange left;
+    left.why = e.why;
+    left.rule = e.rule;
+    left.cause = e.cause;
+    Sized(job, left, true, [&] { worker.phase = WorkerPhase::kLeaving; });
     worker.why = e.why;
     worker.leaving_ms = at_ms;
     if (e.why != StopWhy::kPaused && e.why != StopWhy::kMoved && e.why != StopWhy::kShrunk) return;
@@ -243,6 +288,9 @@ struct State::Folder {
   }
   void operator()(const model::WorkerEnded& e) const {
     JobRecord& job = Job(e.job);
+    Sized(job, {}, !e.exit.Succeeded(), [&] { EndWorker(job, e); });
+  }
+  void EndWorker(JobRecord& job, const model::WorkerEnded& e) const {
     Tracked(job, [&] {
       WorkerRecord& worker = Worker(job, e.worker);
       const bool left =
@@ -258,21 +306,31 @@ struct State::Folder {
     job.checkpoint_ms = e.at_ms;
     job.checkpoint_step = e.step;
   }
+  // What was told since the last change is what that one cost.
+  void operator()(const model::JobResized& e) const {
+    JobRecord& job = Job(e.job);
+    job.resized_ms = std::max(job.resized_ms, e.at_ms);
+    if (job.sizes.empty()) return;
+    auto& pause_ms = job.sizes.back().pause_ms;
+    pause_ms = std::max<std::int64_t>(pause_ms, 0) + e.pause_ms;
+  }
   void operator()(const model::SpeedReported& e) const {
     JobRecord& job = Job(e.job);
     auto next =
         job.speed ? std::make_shared<SpeedRecord>(*job.speed) : std::make_shared<SpeedRecord>();
+    model::Speed now = e.speed;
+    if (now.gpu_type.empty()) now.gpu_type = s.GpuTypeOf(job);
     const auto same = std::ranges::find_if(next->told, [&](const model::Speed& told) {
-      return told.nodes == e.speed.nodes && told.gpus == e.speed.gpus &&
-             told.samples == e.speed.samples;
+      return told.nodes == now.nodes && told.gpus == now.gpus && told.samples == now.samples &&
+             told.gpu_type == now.gpu_type;
     });
     if (same != next->told.end()) {
-      *same = e.speed;
+      *same = now;
     } else {
       if (next->told.size() == kSpeedsKept) next->told.erase(next->told.begin());
-      next->told.push_back(e.speed);
+      next->told.push_back(now);
     }
-    next->latest = e.speed;
+    next->latest = now;
     job.speed = std::move(next);
   }
   void operator()(const model::JobIdle& e) const { Job(e.job).idle_until_ms = e.released_at_ms; }
@@ -377,6 +435,15 @@ void State::Respec(JobRecord& job, std::shared_ptr<const model::Job> spec) {
   if (order_.kept) order_.kept->Remove(job);
   job.spec = std::move(spec);
   if (order_.kept) order_.kept->Add(job);
+}
+
+std::string State::GpuTypeOf(const JobRecord& job) const {
+  for (const auto& worker : job.workers) {
+    const auto node = nodes_.find(worker.node);
+    if (!worker.Holds() || worker.devices == 0 || node == nodes_.end()) continue;
+    return model::GpuTypeOf(node->second.node, worker.devices);
+  }
+  return {};
 }
 
 const JobRecord* State::Find(JobNumber job) const {

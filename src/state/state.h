@@ -49,6 +49,8 @@ class State {
   const std::map<std::string, std::int64_t>& past_use() const { return past_use_; }
   std::int64_t past_use_ms() const { return past_use_ms_; }
   const JobRecord* Find(JobNumber job) const;
+  // Of the GPUs that the job holds; empty: unnamed, or it holds none.
+  std::string GpuTypeOf(const JobRecord& job) const;
   const ArrayRecord* FindArray(JobNumber array) const;
   // The jobs and arrays of that name that are still remembered, oldest first.
   std::span<const JobNumber> Named(const std::string& name) const;

@@ -144,6 +144,71 @@ TEST_F(StateTest, OfItsSpeedAJobToldTheLatestIsKnownAndNotWithoutEnd) {
   EXPECT_EQ(again->Find(job)->speed->told, known->told);
 }
 
+TEST_F(StateTest, ASpeedOfNoTypeIsThatOfTheGpusItHolds) {
+  model::Node node;
+  node.name = "n";
+  node.gpus.resize(2);
+  node.gpus[0].type = "A100";
+  node.gpus[1].type = "H100";
+  Fold(model::NodeJoined{node});
+  const auto job = Submit(kTwo);
+  model::Speed speed;
+  Fold(model::SpeedReported{job, speed});  // it holds nothing
+  Fold(model::WorkerPlaced{job, 0, 1, "n", 2});
+  Fold(model::SpeedReported{job, speed});
+  speed.gpu_type = "A100";
+  Fold(model::SpeedReported{job, speed});
+  std::vector<std::string> types;
+  for (const auto& told : state_.Find(job)->speed->told) types.push_back(told.gpu_type);
+  EXPECT_EQ(types, (std::vector<std::string>{"", "H100", "A100"}));
+}
+
+TEST_F(StateTest, TheSizesOfAnElasticJobAreKeptWithWhyAndWhatTheyCost) {
+  const auto job = Submit("{name: t, queue: q, workers: 1..4, gpus: 1, command: [x]}");
+  const auto other = Submit(kTwo);
+  const auto sizes = [&]() -> const std::vector<SizeChange>& { return state_.Find(job)->sizes; };
+  for (std::uint32_t w = 0; w < 4; ++w) {
+    Fold(model::WorkerPlaced{job, w, 1, "n", 1U << w});
+    Fold(model::WorkerStarted{job, w, 1, 100, now_ms_, ""});
+  }
+  Fold(model::JobResized{job, now_ms_, 4, 30, 7});
+  now_ms_ += 5'000;
+  const auto shrunk_ms = now_ms_;
+  for (const std::uint32_t w : {3U, 2U}) {
+    Fold(model::WorkerLeaving{job, w, StopWhy::kShrunk, model::Rule::kReclaimQuota, other, -1});
+  }
+  Exit(job, 3, 0, true);
+  Exit(job, 2, 0, true);
+  const auto told_ms = now_ms_;
+  Fold(model::JobResized{job, told_ms, 3, 20, 9});
+  Fold(model::JobResized{job, told_ms + 1, 2, 15, 9});
+  now_ms_ += 5'000;
+  Exit(job, 1, 9);
+  ASSERT_EQ(sizes().size(), 3U);
+  EXPECT_EQ((std::pair{sizes()[0].from, sizes()[0].to}), (std::pair{0U, 4U}));
+  EXPECT_EQ(sizes()[0].pause_ms, 30);
+  EXPECT_EQ((std::pair{sizes()[1].from, sizes()[1].to}), (std::pair{4U, 2U}));
+  EXPECT_EQ(sizes()[1].at_ms, shrunk_ms);
+  EXPECT_EQ(sizes()[1].why, StopWhy::kShrunk);
+  EXPECT_EQ(sizes()[1].cause, other);
+  EXPECT_EQ(sizes()[1].pause_ms, 35) << "all pauses of the change";
+  EXPECT_EQ((std::pair{sizes()[2].from, sizes()[2].to}), (std::pair{2U, 1U})) << "lost";
+  EXPECT_EQ(sizes()[2].pause_ms, -1);
+  EXPECT_EQ(state_.Find(job)->resized_ms, told_ms + 1);
+  for (int i = 0; i < 30; ++i) {
+    Fold(model::WorkerPlaced{job, 1, 2, "n", 2});
+    now_ms_ += 5'000;
+    Exit(job, 1, 9);
+  }
+  EXPECT_EQ(sizes().size(), kSizesKept);
+  const auto copy = State::Decode(state_.Encode());
+  ASSERT_TRUE(copy.has_value());
+  EXPECT_EQ(copy->Encode(), state_.Encode());
+  EXPECT_EQ(copy->Find(job)->sizes.size(), kSizesKept);
+  Fold(model::WorkerPlaced{other, 0, 1, "n", 1});
+  EXPECT_TRUE(state_.Find(other)->sizes.empty()) << "it has one size";
+}
+
 TEST_F(StateTest, WhoFollowsIsReleasedByTheEnd) {
   const auto first = Submit(kTwo);
   const auto second = Submit(kTwo, {{first, model::AfterCondition::kOk}});

@@ -4,8 +4,7 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
-#include <filesystem>
-
+#include "base/temp_folder.h"
 #include "state/postgres_fixture.h"
 #include "state/postgres_store.h"
 #include "state/sqlite_store.h"
@@ -23,18 +22,11 @@ class StoreTest : public ::testing::TestWithParam<std::string> {
       const auto missing = PostgresServer::Get().Start();
       if (!missing.empty()) GTEST_SKIP() << missing;
       url_ = PostgresServer::Get().NewDatabase();
-      return;
     }
-    std::string name = (std::filesystem::temp_directory_path() / "muster-store-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override {
-    if (!folder_.empty()) std::filesystem::remove_all(folder_);
   }
 
   Result<std::unique_ptr<Store>> Open() {
-    return url_.empty() ? OpenSqlite(folder_ + "/journal.db") : OpenPostgres(url_);
+    return url_.empty() ? OpenSqlite(folder_ / "journal.db") : OpenPostgres(url_);
   }
   // `table` without its schema; the rest is the same in both dialects.
   void Update(const std::string& table, const std::string& rest) {
@@ -43,7 +35,7 @@ class StoreTest : public ::testing::TestWithParam<std::string> {
       return;
     }
     sqlite3* db = nullptr;
-    ASSERT_EQ(sqlite3_open((folder_ + "/journal.db").c_str(), &db), SQLITE_OK);
+    ASSERT_EQ(sqlite3_open((folder_ / "journal.db").c_str(), &db), SQLITE_OK);
     const std::string sql = "update " + table + rest;
     ASSERT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
         << sqlite3_errmsg(db);
@@ -92,8 +84,8 @@ class StoreTest : public ::testing::TestWithParam<std::string> {
     return out;
   }
 
-  std::string folder_;  // SQLite
-  std::string url_;     // PostgreSQL
+  TempFolder folder_;  // SQLite
+  std::string url_;    // PostgreSQL
 };
 
 INSTANTIATE_TEST_SUITE_P(Each, StoreTest, ::testing::Values("Sqlite", "Postgres"),

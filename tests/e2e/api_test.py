@@ -22,7 +22,7 @@ import jsonschema
 
 import e2e_test
 from daemon import Refused
-from e2e_test import Case, job, moment
+from e2e_test import TELLS, Case, job, moment
 
 QUEUES = {"queues": [{"name": "open"},
                      {"name": "vision", "quota": {"gpus": 2}, "members": {"user:mail": "queue-admin", "user:games": "user",
@@ -86,6 +86,8 @@ def parse_metrics(text):
 
 
 class Documented(Case):
+    options = ("--traces", str(e2e_test.ROOT / "examples" / "lab"))
+
     def setUp(self):
         super().setUp()
         self.called, self.refused = set(), set()
@@ -160,6 +162,12 @@ class Documented(Case):
         for word in reference.lstrip("#/").split("/"):
             at = at[word]
         return at
+
+    def reporting(self, submit, name):
+        """A job that has told a step and a model, and runs on."""
+        one = submit({**job("", name=name, queue="open", checkpoint={"grace": "0s"}), "gpus": 0, "command": [sys.executable, "-c", TELLS]})
+        self.until(lambda: name in [run["name"] for run in self.daemon.call("GET", "runs")["runs"]])
+        return one
 
     def test_every_documented_call_answers_as_documented(self):
         made = self.check("submitJobs", "jobs", job("echo hi; sleep 600", name="one", queue="open", labels={"a": "b"}))
@@ -249,6 +257,11 @@ class Documented(Case):
         self.check("getReservation", "reservations/none", status=404)
         self.check("deleteReservation", "reservations/demo")
         self.check("deleteReservation", "reservations/demo", status=404)
+        run = self.reporting(self.daemon.submit, "tells")
+        self.check("listRuns", "runs?filter=status.step>=7&sort=-status.loss".replace(">", "%3E"))
+        self.assertEqual([point["numbers"] for point in self.check("getRun", f"runs/{run}")["points"]], [{"loss": 0.5, "odd": "nan"}])
+        self.assertEqual(self.check("getRun", "runs/tells")["status"]["model"], {"path": "/m", "hash": "00ff", "numbers": {"test_loss": "inf"}})
+        self.check("getRun", f"runs/{one}", status=404)
         self.check("listDecisions", "decisions")
         for by in ("user", "queue", "job"):
             self.check("getUsage", f"usage?by={by}")
@@ -275,7 +288,19 @@ class Documented(Case):
         self.until(lambda: self.check("getSimulation", f"simulations/{replay}")["status"]["phase"] == "done")
         self.assertEqual(self.check("getSimulation", f"simulations/{replay}")["result"]["totals"]["new"]["wait_s"], 25)
         self.assertEqual(self.check("createSimulation", "simulations", {**trace, "trace": "a,b\n1,2\n"}, status=422)["path"], "trace")
-        for name, path in (("whoAmI", "whoami"), ("exportSnapshot", "snapshots"), ("getHealth", "health"), ("getReady", "ready"),
+        made = self.check("createSimulation", "simulations", {"kind": "jobs", "generate": {"jobs": 20, "seed": 3}, "policy": {}}, status=202)["id"]
+        self.until(lambda: self.check("getSimulation", f"simulations/{made}")["status"]["phase"] == "done")
+        self.assertEqual(self.check("getSimulation", f"simulations/{made}")["result"]["jobs"], 20)
+        self.check("getSimulationReport", "simulations/999/report", status=404)
+        for wish, runs in (({"kind": "pollux", "profiles": "pollux", "policies": ["tiresias", "muster"], "seeds": 2}, 4),
+                           ({"kind": "openb", "nodes": "openb/nodes.csv", "pods": "openb/pods.csv", "policies": ["fgd"], "seed": 42}, 1)):
+            made = self.check("createSimulation", "simulations", wish, status=202)["id"]
+            self.until(lambda: self.check("getSimulation", f"simulations/{made}")["status"]["phase"] == "done")
+            self.assertEqual(len(self.check("getSimulation", f"simulations/{made}")["runs"]), runs)
+            self.assertIn(b"<h1>", self.check("getSimulationReport", f"simulations/{made}/report"))
+        wrong = self.check("createSimulation", "simulations", {"kind": "openb", "nodes": "a", "pods": "b", "policies": ["tetris"]}, status=422)
+        self.assertEqual(wrong["path"], "policies")
+        for name, path in (("whoAmI", "whoami"), ("exportSnapshot", "snapshots"), ("exportPast", "snapshots/past?since=1h"), ("getHealth", "health"), ("getReady", "ready"),
                            ("getVersion", "version"), ("getOpenApi", "openapi.json"), ("getMetrics", "metrics")):
             self.check(name, path)
         self.assertEqual(set(self.operations) - self.called, set(), "documented and not called here")
@@ -317,10 +342,11 @@ class Documented(Case):
         saves = self.daemon.submit({**job("", name="saves", queue="open", checkpoint={"grace": "0s"}), "workers": 3, "gpus": 0, "framework": "muster", "command": [
             sys.executable, "-c", "import json, os, socket, time\n"
             "link = socket.socket(socket.AF_UNIX); link.connect(os.environ['MUSTER_SOCKET'])\n"
-            "for said in ({'type': 'hello', 'version': 1}, {'type': 'checkpointed', 'step': 7, 'path': 'p'}):\n"
+            "for said in ({'type': 'hello', 'version': 1}, {'type': 'report', 'step': 7, 'numbers': {'loss': 0.5}}, {'type': 'checkpointed', 'step': 7, 'path': 'p'}):\n"
             "    link.sendall(json.dumps(said).encode() + b'\\n')\n"
             "time.sleep(600)"]})
         self.until(lambda: len(self.daemon.call("GET", f"jobs/{saves}/checkpoints")["checkpoints"]) == 3)
+        self.reporting(self.daemon.submit, "second")
         self.daemon.call("PUT", "users/max", {"role": "user"})
         for name in ("sweep", "other"):
             self.daemon.call("POST", "jobs?held=1", {**job("true", name=name, queue="open", array="0-1"), "gpus": 0})
@@ -341,6 +367,7 @@ class Documented(Case):
                 ("listArrays", "arrays", "arrays", "id", "-name", "status.tasks>=2"),
                 ("listTokens", "tokens", "tokens", "id", "-created_at", "name=b"),
                 ("listReservations", "reservations", "reservations", "id", "-spec.gpus", "phase=upcoming,spec.gpus>=2"),
+                ("listRuns", "runs", "runs", "id", "-status.best_loss", "phase=running,best_loss<1,numbers.loss=0.5"),
                 ("listSimulations", "simulations", "simulations", "id", "-id", "status.phase=done"),
                 ("listWorkers", f"jobs/{one}/workers", "workers", "id", "-worker", "phase=running,worker>=1"),
                 ("listJobEvents", f"jobs/{one}/events", "events", "revision", "revision", "kind~worker,facts.worker>=1"),
@@ -929,7 +956,10 @@ class Rights(Documented):
         token = json.loads(self.ask("games", "POST", "tokens", {"name": "own"})[1])["id"]
         one, no, work = f"jobs/{mine}", None, job("true", queue="vision/detection")
         keep = {"queue": "vision", "gpus": 1, "from": moment(360000), "to": moment(367200)}
+        told = self.submit("games", name="told", checkpoint={"grace": "0s"}, command=["/usr/bin/python3", "-c", TELLS])
+        self.until(lambda: self.ask("games", "GET", f"runs/{told}")[0] == 200)
         rows = {
+            "listRuns": ("runs", no, "news", "uucp"), "getRun": (f"runs/{told}", no, "news", "uucp"),
             "listJobs": ("jobs", no, "news", "uucp"), "submitJobs": ("jobs?dry_run=1", work, "games", "news"), "getJob": (one, no, "news", "uucp"),
             "editJob": (one, {"priority": 55}, "games", "news"), "prioritizeJob": (one + ":priority?value=56", no, "games", "news"),
             "scaleJob": (one + ":scale?min=1&max=1", no, "games", "news"), "checkpointJob": (one + ":checkpoint", no, "games", "news"),
@@ -958,8 +988,9 @@ class Rights(Documented):
             "getUser": ("users/man", no, "adm", "mail"), "deleteUser": ("users/man", no, "adm", "mail"), "listTokens": ("tokens", no, "games", "uucp"),
             "createToken": ("tokens", {"name": "x"}, "games", "uucp"), "getToken": (f"tokens/{token}", no, "games", "mail"),
             "revokeToken": (f"tokens/{token}", no, "games", "mail"), "whoAmI": ("whoami", no, "uucp", no), "exportSnapshot": ("snapshots", no, "adm", "mail"),
+            "exportPast": ("snapshots/past", no, "adm", "mail"),
             "createSimulation": ("simulations", {"kind": "policy-diff", "policy": {}}, "adm", "mail"), "listSimulations": ("simulations", no, "adm", "mail"),
-            "getSimulation": ("simulations/1", no, "adm", "mail"), "deleteSimulation": ("simulations/1", no, "adm", "mail"),
+            "getSimulation": ("simulations/1", no, "adm", "mail"), "getSimulationReport": ("simulations/1/report", no, "adm", "mail"), "deleteSimulation": ("simulations/1", no, "adm", "mail"),
             "getHealth": ("health", no, no, "open"), "getReady": ("ready", no, no, "open"), "getOpenApi": ("openapi.json", no, no, "open"),
             "getVersion": ("version", no, "uucp", no), "getMetrics": ("metrics", no, "news", "uucp"),
         }
@@ -977,6 +1008,8 @@ class Rights(Documented):
                 self.assertIn(status, (403, 404), f"{may_not}: {name}: {data[:300]}")
             if name == "resumeJob":
                 self.daemon.wait(mine, ("suspended",))
+            elif name == "getSimulationReport":  # there when the simulation is done
+                self.until(lambda: self.daemon.call("GET", "simulations/1")["status"]["phase"] == "done")
             status, data = self.ask(may, method, path, body, headers)
             self.assertIn(status, (101, 200, 201, 202), f"{may}: {name}: {data[:300]}")
 
@@ -992,7 +1025,7 @@ class Rights(Documented):
         self.assertEqual(self.ask("man", "GET", "reservations/for-nobody")[0], 200, "it is why a job of theirs may wait")
         self.assertEqual(self.ask("man", "GET", f"jobs/{hidden}")[0], 404)
         self.assertEqual(self.ask("man", "POST", f"jobs/{hidden}:cancel")[0], 404)
-        for path in ("jobs?all=1", "gpus", "events?limit=1000", "decisions", "usage", "queues", "reservations"):
+        for path in ("jobs?all=1", "gpus", "events?limit=1000", "decisions", "usage", "queues", "reservations", "runs"):
             status, data = self.ask("man", "GET", path)
             self.assertEqual(status, 200)
             self.assertNotIn(b"hidden", data, path)

@@ -579,6 +579,9 @@ class Examples(CliCase):
     def prepare(self, verb):
         """resnet and notebook are there, in the state that the verb needs; notebook is the latest."""
         script = "trap : USR1; while :; do sleep 0.1; done"
+        if verb.startswith("runs"):
+            said = "import muster; w = muster.connect(); [w.report(step=s, loss=1 / s, samples_per_s=8) for s in (1, 2)]; w.wait_to_stop(600)"
+            script = f"PYTHONPATH={e2e_test.ROOT}/python exec python3 -c '{said}'"
         more = {"workers": "1..2", "gpus": 0, "nodes": {"virtual": "true"}, "checkpoint": {"signal": "SIGUSR1", "grace": "0s"}}
         for name in ("resnet", "notebook"):
             try:
@@ -591,6 +594,8 @@ class Examples(CliCase):
             self.daemon.call("POST", "jobs?held=1" if verb == "release" else "jobs", job(script, name=name, **more, **({"after": ["never:ok"]} if waits else {})))
             if not waits:
                 self.until(lambda: self.daemon.call("GET", f"jobs/{name}")["status"]["workers_running"] == 2)
+            if verb.startswith("runs"):
+                self.until(lambda: any(run["name"] == name and run["status"]["phase"] == "running" for run in self.daemon.call("GET", "runs")["runs"]))
             if verb == "resume":
                 self.daemon.call("POST", f"jobs/{name}:suspend")
         self.file("train.yaml", job("true", gpus=1))
@@ -600,6 +605,7 @@ class Examples(CliCase):
         self.file("token", "muster_x_y\n")
         if not self.path("today.snap").exists():
             self.cli("snapshot", "save", "today.snap")
+        self.cli("snapshot", "past", "last-week.past", "--yes")
         self.cli("login", f"unix:{self.daemon.socket}", "--name", "lab")
         self.daemon.call("POST", "queues", QUEUES)
 
@@ -617,8 +623,9 @@ class Examples(CliCase):
                 if example == "muster top" or verb["path"] == "run" and "--kind build" in example:
                     continue  # needs a terminal: enter_test.py, top_test.py
                 self.prepare(verb["path"])
-                if verb["path"] in ("init", "snapshot save"):
-                    self.path("train.yaml" if verb["path"] == "init" else "today.snap").unlink()
+                made = {"init": "train.yaml", "snapshot save": "today.snap", "snapshot past": "last-week.past"}.get(verb["path"])
+                if made:
+                    self.path(made).unlink()
                 line = re.sub(r"^EDITOR=\S+ ", "", example)
                 wanted = next((status for begin, status in self.statuses.items() if line.startswith(begin)), 0)
                 goes_on = any(word in line for word in self.goes_on)

@@ -3,6 +3,7 @@
 A Daemon is started with the programs of one build folder, listens on a socket in its folder and is waited for by an event
 (it writes to a pipe when it serves), never by sleeping. Only processes that were started here are ended, by their ids.
 """
+import contextlib
 import http.client
 import json
 import os
@@ -71,11 +72,26 @@ class Daemon:
         self.process.wait()
 
     def stop(self):
-        if self.process is None or self.process.poll() is not None:
-            return
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(timeout=60)
+        """Ends it for good, whether or not it still runs, and its workers, which would live on."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait(timeout=60)
+        for number, until in ((signal.SIGTERM, time.monotonic() + 3), (signal.SIGKILL, time.monotonic() + 6)):
+            for shim in self.shims():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(shim, number)
+            while self.shims() and time.monotonic() < until:
+                time.sleep(0.01)
         shutil.rmtree(self.run, ignore_errors=True)
+
+    def shims(self):
+        """Of its workers: each holds the lock in a folder of this run."""
+        found = []
+        for lock in pathlib.Path("/proc").glob("[0-9]*/fd/4"):
+            with contextlib.suppress(OSError):
+                if lock.parents[1].joinpath("comm").read_text() == "muster-shim\n" and os.readlink(lock).startswith(f"{self.run}/"):
+                    found.append(int(lock.parents[1].name))
+        return found
 
     def connect(self, timeout=60):
         return UnixConnection(self.socket, timeout)

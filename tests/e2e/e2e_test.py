@@ -3,6 +3,7 @@
 
 Every wait is for a fact that the daemon or a file states; a test that hangs is ended by the time limit of its wait.
 """
+import contextlib
 import http.server
 import json
 import os
@@ -24,6 +25,15 @@ from daemon import Daemon, Refused
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = None
 QUEUES = {"queues": [{"name": "ana", "quota": {"gpus": 2}}, {"name": "ben", "quota": {"gpus": 2}}]}
+# Says hello, a kept model and a step, and runs on.
+TELLS = """import json, os, socket, time
+link = socket.socket(socket.AF_UNIX)
+link.connect(os.environ["MUSTER_SOCKET"])
+for said in ({"type": "hello", "version": 1}, {"type": "kept", "path": "/m", "hash": "00ff", "numbers": {"test_loss": "inf"}},
+             {"type": "report", "step": 7, "numbers": {"loss": 0.5, "odd": "nan"}}):
+    link.sendall(json.dumps(said).encode() + b"\\n")
+time.sleep(600)
+"""
 
 
 def job(script, name="job", gpus=1, **more):
@@ -39,21 +49,32 @@ def moment(seconds):
 
 class Case(unittest.TestCase):
     gpus = 4
+    options = ()
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-e2e-"))
-        self.daemon = Daemon(BUILD, self.folder, "--virtual-gpus", str(self.gpus))
+        self.daemon = Daemon(BUILD, self.folder, "--virtual-gpus", str(self.gpus), *self.options)
         self.daemon.start()
 
     def tearDown(self):
         try:
-            for one in self.daemon.call("GET", "jobs?limit=10000")["jobs"]:
-                self.daemon.call("POST", f"jobs/{one['id']}:cancel")
-            self.until(lambda: not self.daemon.call("GET", "jobs")["jobs"])
+            for node in self.daemon.call("GET", "nodes?limit=10000")["nodes"]:
+                self.daemon.call("POST", f"nodes/{node['id']}:cordon")  # so that nothing starts any more
+            self.until(self.without_workers)
         except (OSError, Refused):
             pass
-        self.daemon.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        finally:
+            self.daemon.stop()
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def without_workers(self):
+        """Whether no worker is left that would outlive the daemon; jobs that have some are cancelled."""
+        held = [one["id"] for phase in ("starting", "running", "stopping")
+                for one in self.daemon.call("GET", f"jobs?limit=10000&phase={phase}")["jobs"]]
+        for one in held:
+            with contextlib.suppress(Refused):  # it ends by itself, or does already
+                self.daemon.call("POST", f"jobs/{one}:cancel")
+        return not held
 
     def until(self, fact, seconds=30):
         deadline = time.monotonic() + seconds

@@ -89,7 +89,7 @@ class Changing(CliCase):
         verbs = {one["path"]: one["flags"] for one in json.loads(self.cli("__docs", "json").stdout)["verbs"]}
         takes = {path for path, flags in verbs.items() if any("--yes" in flag for flag in flags)}
         changes = {path for path, flags in verbs.items() if any("--dry-run" in flag for flag in flags)}
-        self.assertEqual(takes, changes | {"init", "login", "logout", "config use", "config delete", "snapshot save", "sim pooling", "sim report", "policy diff"})
+        self.assertEqual(takes, changes | {"init", "login", "logout", "config use", "config delete", "snapshot save", "snapshot past", "sim pooling", "sim report", "policy diff"})
         one = self.daemon.submit(job("sleep 600"))
         self.cli("cancel", one, "--yes")
         self.assertIn("--yes", self.cli("ps", "--yes", status=2).stderr)

@@ -63,11 +63,12 @@ FILES = {
                     "reservation create more --queue speech --gpus 3 --from +3h --for 4h --dry-run -o json", "reservation create more --queue speehc --gpus 3 --for 4h",
                     "reservation create more --gpus 3 --for 4h", "reservation create more --nobody --for 4h", "reservation create more --nobody --gpus 1 --from noon --for 4h", "reservation create more --nobody --gpus 1 --for ever",
                     "reservation delete demo", "reservation delete demo --yes --dry-run", "reservation delete demo --yes", "reservation delete demo --yes", "reservation list", "events --filter kind~reservation"],
+    "runs": ["runs", "runs --help", "runs show train", "runs compare train", "runs compare train big", "runs export train", "runs show nothing", "runs list -o json"],
     "act": ["hold big --dry-run", "hold big -o json", "release big -o yaml", "priority big grow --to high -o jsonl", "scale grow --workers 2..3",
             "node cordon lab-1", "node uncordon lab-1 -o json", "suspend big", "resume big", "cancel big nothing", "cancel train"],
     "policy_diff": ["policy diff r.yaml --trace jobs.csv --node-count 3", "policy diff r.yaml --trace jobs.csv --queues q.yaml", "policy diff r.yaml --old r.yaml"],
     "events": ["events --filter kind=node-joined", "events --filter kind=queues-applied", "events --filter kind=policy-applied", "events gone", "events quick -o wide"],
-    "wrong": ["frobnicate", "cancle big", "queue shw", "ps --colour", "ps one two --fitler a", "attach train -o json", "token create t --expires 5x", "token create t --expires 0s", "tune job.yaml", "runs", "gpus --topology --limit 3", "exec big -- true", "exec wide -- true", "exec train --rank 9 -- true", "ps -o xml", "logs train -o name", "bench engine -o name", "ps --phase dancing", "ps --kind play", "ps --queue nowhere", "ps --filter kind=play", "audit --operation paint",
+    "wrong": ["frobnicate", "cancle big", "queue shw", "ps --colour", "ps one two --fitler a", "attach train -o json", "token create t --expires 5x", "token create t --expires 0s", "tune job.yaml", "gpus --topology --limit 3", "exec big -- true", "exec wide -- true", "exec train --rank 9 -- true", "ps -o xml", "logs train -o name", "bench engine -o name", "ps --phase dancing", "ps --kind play", "ps --queue nowhere", "ps --filter kind=play", "audit --operation paint",
               "login foo", "help frobnicate", "run --env NOT_SET_HERE -- true", "run --time soon -- true", "cancel ''", "user set x/../y --role user", "scale grow --workers many",
               "priority grow --to urgent", "nodes --sort colour", "nodes --filter ready", "describe tra/in", "wait grow --timeout soon",
               "audit --since yesterday", "audit --operation shout", "node drain lab-9", "completion tcsh", "decisions --limit 0"],
@@ -125,7 +126,7 @@ class Golden(Case):
     def test_the_table_of_verbs_and_their_flags(self):
         rows = []
         for verb in json.loads(self.daemon.muster("__docs", "json").stdout)["verbs"]:
-            self.assertIn(verb["group"], ("Work", "Watch", "Act", "Enter", "Cluster", "Admin and lab"), verb["path"])
+            self.assertIn(verb["group"], ("Work", "Watch", "Act", "Enter", "Cluster", "Train and tune", "Admin and lab"), verb["path"])
             self.assertTrue(verb["help"] and verb["examples"], f"{verb['path']} lacks a description or an example")
             flags = [flag.split(" ")[0].split(",")[-1] for flag in verb["flags"]]
             rows.append(f"{verb['path']}: " + " ".join(flag for flag in flags if flag not in ("--help", "--no-color")))

@@ -81,7 +81,7 @@ class Policies(CliCase):
 
     def test_the_trail_has_before_and_after(self):
         self.cli("policy", "apply", self.gentle, "--yes")
-        self.cli("policy", "apply", self.gentle, "--yes")  # is in force already
+        self.cli("policy", "apply", self.gentle)  # is in force already: nobody is asked
         self.cli("policy", "apply", "-", "--yes", input="policy: {grow: off, preempt: true}")
         self.cli("policy", "undo", "--yes")
         gentle = {"name": "gentle", "policy": {"preempt": "off"}}

@@ -2,6 +2,7 @@
 """replay_test.py BUILD: `muster policy diff` and /simulations on what a real musterd with a simulated pool has really done."""
 import json
 import pathlib
+import shutil
 import sys
 import tempfile
 import time
@@ -77,6 +78,29 @@ class Replay(Case):
         self.assertEqual((got["gain"], got["lose"]), ([], []))
         self.assertEqual(got["totals"]["old"], got["totals"]["new"])
 
+    def test_a_past_that_was_saved_is_replayed_without_the_daemon_as_with_it(self):
+        self.some_jobs()
+        past, patient = str(self.path("week.past")), str(self.path("patient.yaml"))
+        saved = json.loads(self.daemon.muster("snapshot", "past", past, "--since", "1h", "-o", "json").stdout)
+        self.assertEqual((saved["jobs"], saved["bytes"]), (3, self.path("week.past").stat().st_size))
+        self.assertEqual(self.daemon.muster("snapshot", "past", past).returncode, 5, "it is there already")
+        with_it = json.loads(self.diff("-o", "json").stdout)
+        self.daemon.stop()
+        without = json.loads(self.daemon.muster("policy", "diff", patient, "--past", past, "-o", "json").stdout)
+        for one in (with_it, without):  # until now, which is later for the one that asked later
+            for key in ("span_s", "curves"):
+                del one[key]
+            for figures in one["totals"].values():
+                figures.pop("utilisation_pct", None)
+        self.assertEqual(without, with_it)
+        same = json.loads(self.daemon.muster("policy", "diff", patient, "--past", past, "--old", patient, "-o", "json").stdout)
+        self.assertEqual(same["totals"]["old"], same["totals"]["new"])
+        self.path("week.past").write_bytes(self.path("week.past").read_bytes()[:-9])
+        done = self.daemon.muster("policy", "diff", patient, "--past", past)
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertIn("cut off or damaged", done.stderr)
+        self.daemon.start()
+
     def test_the_old_policy_is_the_one_in_force(self):
         self.some_jobs()
         applied = self.daemon.muster("policy", "apply", str(self.path("patient.yaml")), "--yes")
@@ -125,6 +149,50 @@ class Replay(Case):
 
     def phase_of(self, one):
         return self.daemon.call("GET", f"simulations/{one}")["status"]["phase"]
+
+    def ended(self, body):
+        made = self.daemon.call("POST", "simulations", body)["id"]
+        self.until(lambda: self.phase_of(made) not in ("waiting", "running"))
+        return self.daemon.call("GET", f"simulations/{made}")
+
+    def refusal(self, body):
+        with self.assertRaises(Refused) as refused:
+            self.daemon.call("POST", "simulations", body)
+        self.assertEqual(refused.exception.status, 422)
+        return json.loads(refused.exception.body)
+
+    def test_public_sets_are_played_from_the_folder_of_traces_and_from_nowhere_else(self):
+        openb = {"kind": "openb", "nodes": "openb/nodes.csv", "pods": "openb/pods.csv", "policies": ["fgd", "best-fit"], "seeds": 2}
+        self.assertIn("--traces", self.refusal(openb)["hint"])
+        traces = self.path("traces")
+        shutil.copytree(e2e_test.ROOT / "examples" / "lab", traces)
+        self.daemon.stop()
+        self.daemon.options += ("--traces", str(traces))
+        self.daemon.start()
+        got = self.ended(openb)
+        self.assertEqual([(run["policy"], run["seed"]) for run in got["runs"]], [("fgd", 0), ("fgd", 1), ("best-fit", 0), ("best-fit", 1)])
+        here = json.loads(self.daemon.muster("sim", "run", "--nodes", str(traces / openb["nodes"]), "--pods", str(traces / openb["pods"]), "--policy", "fgd",
+                                             "-o", "json").stdout)
+        self.assertEqual({**got["runs"][0], "wall_s": 0}, {**here, "wall_s": 0}, "the API and the command say the same")
+        pollux = {"kind": "pollux", "profiles": "pollux", "policies": ["tiresias"]}
+        self.assertEqual(self.ended(pollux)["status"]["phase"], "done")
+        self.path("secret.csv").write_text("secret\n")
+        (traces / "link.csv").symlink_to(self.path("secret.csv"))
+        (traces / "out").symlink_to(self.folder)
+        (traces / "evil.csv").write_text("name,time,application,num_replicas,batch_size\na,0,../../../out,1,8\n")
+        for wish in ({**openb, "nodes": "../secret.csv"}, {**openb, "nodes": "link.csv"}, {**openb, "nodes": "out/secret.csv"},
+                     {**openb, "nodes": str(self.path("secret.csv"))}, {**pollux, "workload": "evil.csv"}):
+            got = self.ended(wish)
+            self.assertEqual(got["status"]["phase"], "failed", wish)
+            self.assertNotIn("cells", got["status"]["why"], "it was not even read")
+        self.assertIn("tiresias", self.refusal({**pollux, "policies": ["nobody"]})["hint"])
+        self.assertIn("200", str(self.refusal({**pollux, "seeds": 201})))
+        endless = {**pollux, "workload": "endless.csv"}
+        (traces / "endless.csv").write_text("name,time,application,num_replicas,batch_size\na,9e9,toy,1,8\n")
+        made = self.daemon.call("POST", "simulations", endless)["id"]
+        self.until(lambda: self.phase_of(made) == "running")
+        self.daemon.call("DELETE", f"simulations/{made}")
+        self.assertEqual(self.ended(pollux)["status"]["phase"], "done", "the next one has its turn")
 
     def test_only_so_many_are_kept(self):
         body = {"kind": "policy-diff", "policy": {}}

@@ -306,6 +306,9 @@ class JournalAway(Restart):
             self.assertEqual(seen.returncode, 6, seen.stdout)
             self.assertIn("the journal cannot be read at the moment", seen.stderr)
         self.assertEqual(self.daemon.call("GET", "health")["status"], "ok")
+        doctor = {one["name"]: one for one in json.loads(self.daemon.muster("doctor", "-o", "json").stdout)["checks"]}
+        self.assertEqual((doctor["daemon"]["result"], doctor["store"]["result"]), ("ok", "fail"), "it is not the daemon that is away")
+        self.assertIn("--store", doctor["store"]["advice"])
         self.postgres("pg_ctl", "-w", "-l", f"{self.server}/log", "start")
         self.until(lambda: self.daemon.muster("ps", "-o", "name").stdout.split() == [str(one)])
 

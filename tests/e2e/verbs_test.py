@@ -15,7 +15,7 @@ import yaml
 
 import e2e_test
 from cli_test import CliCase, Terminal
-from e2e_test import ROOT, job
+from e2e_test import ROOT, TELLS, job
 
 LAB = ROOT / "examples" / "lab"
 SIMULATED = [("sim", "run", "--set", "pollux", "--profiles", str(LAB / "pollux"), "--workload", str(LAB / "pollux" / "workload.csv"), "--policy", "pollux"),
@@ -108,6 +108,8 @@ class EveryVerb(CliCase):
         self.daemon.submit(job("true", name="wants", gpus=4, queue="free"))
         self.daemon.wait(self.daemon.submit(job("exit 3", name="bad", gpus=0)))
         self.daemon.wait(self.daemon.submit(job("trap : USR1; while :; do sleep 0.1; done", name="steady", gpus=0, checkpoint={"signal": "SIGUSR1", "grace": "0s"})), ("running",))
+        self.daemon.submit({**job("", name="told", gpus=0, checkpoint={"grace": "0s"}), "command": [sys.executable, "-c", TELLS]})
+        self.until(lambda: self.daemon.call("GET", "runs")["runs"])
         token = json.loads(self.cli("token", "create", "one", "-o", "json").stdout)["id"]
         cases = str(ROOT / "tests" / "scenarios")
         return [
@@ -120,11 +122,12 @@ class EveryVerb(CliCase):
             ("queue", "show", "vision"), ("queue", "apply", queues), ("queue", "edit", "new"), ("queue", "delete", "new", "--yes"),
             ("reservation", "create", "demo", "--queue", "vision", "--gpus", "1", "--from", "+2h", "--for", "1h", "--about", "x"), ("reservation", "create", "more", "--nobody", "--nodes", node, "--from", "+4h", "--for", "1h", "--dry-run"),
             ("reservation", "list"), ("reservation", "delete", "demo", "--yes"), ("usage", "--by", "job"), ("decisions",),
+            ("runs", "list"), ("runs", "show", "told"), ("runs", "compare", "told", "told"), ("runs", "export", "told", "--csv", "told.csv"),
             ("policy", "apply", policy, "--dry-run"), ("policy", "apply", policy, "--yes"), ("policy", "show"), ("policy", "list"), ("policy", "undo", "--yes"),
             ("login", f"unix:{self.daemon.socket}", "--name", "here"), ("config", "use", "here"), ("config", "delete", "here"),
             ("login", f"unix:{self.daemon.socket}", "--name", "there"), ("logout",), ("init", "new.yaml"), ("whoami",), ("token", "create", "two"), ("token", "show", "two"), ("token", "list"), ("token", "revoke", token, "--yes"),
             ("user", "set", "eva", "--role", "viewer", "--group", "a"), ("user", "list"), ("user", "remove", "eva", "--yes"), ("audit",), ("config", "view"),
-            ("config", "view", "--origins"), ("doctor",), ("snapshot", "save", "a.snap"), ("snapshot", "replay", "a.snap"), ("sim", "scenarios", cases), *SIMULATED,
+            ("config", "view", "--origins"), ("doctor",), ("snapshot", "save", "a.snap"), ("snapshot", "replay", "a.snap"), ("snapshot", "past", "a.past"), ("sim", "scenarios", cases), *SIMULATED,
             ("bench", "engine", "--shape", "gang", "--nodes", "10", "--runs", "1"), ("demo", "share"), ("version",)]
 
     def path_of(self, words):
@@ -161,7 +164,7 @@ class EveryVerb(CliCase):
     def test_every_verb_prints_every_format_it_allows_and_refuses_others_with_a_hint(self):
         for words in (("validate", self.file("j.yaml", job("true"))), ("sim", "scenarios", str(ROOT / "tests" / "scenarios" / "gang-one-island.case")),
                       *SIMULATED, ("bench", "engine", "--shape", "gang", "--nodes", "4", "--runs", "1"), ("demo", "share"), ("doctor",), ("config", "view"), ("version",),
-                      ("whoami",), ("events",), ("snapshot", "save", "a.snap", "--yes"), ("snapshot", "replay", "a.snap")):
+                      ("whoami",), ("events",), ("snapshot", "save", "a.snap", "--yes"), ("snapshot", "replay", "a.snap"), ("snapshot", "past", "a.past", "--yes")):
             for form in FORMATS:
                 done = subprocess.run([str(self.daemon.bin / "muster"), *words, "-o", form], env=self.env, capture_output=True, text=True, timeout=60, cwd=self.folder)
                 if done.returncode == 2:

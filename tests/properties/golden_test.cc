@@ -7,7 +7,7 @@
 namespace muster::properties {
 namespace {
 
-constexpr std::uint64_t kGoldenHash = 17298975300285297417ULL;
+constexpr std::uint64_t kGoldenHash = 4993921863449127766ULL;
 constexpr std::uint64_t kGoldenSeed = 1;
 constexpr int kGoldenScenes = 12;
 

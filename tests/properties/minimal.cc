@@ -100,8 +100,8 @@ bool Grow(Cluster& cluster, engine::Placement& placement, JobId id, std::uint32_
 
 bool StillPossible(const Facts& facts, const World& after, const model::Plan& plan) {
   const auto cluster = Build(facts);
-  if (plan.reserved) {  // whose room is not for those who claim
-    for (const auto& room : plan.reserved->rooms) {
+  for (const auto& made : plan.reserved) {  // whose room is not for those who claim
+    for (const auto& room : made.rooms) {
       engine::Hold hold{cluster->nodes().BankOfDevices(room.node, room.devices), room.devices, {}};
       hold.host[engine::kHostCpu] = room.cpu_milli;
       hold.host[engine::kHostMemory] = room.memory_bytes;

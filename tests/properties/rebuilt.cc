@@ -91,6 +91,19 @@ std::string DifferentDomains(Cluster& kept, Cluster& built) {
   return "";
 }
 
+std::string DifferentPicks(Cluster& kept, Cluster& built) {
+  const auto any = [](engine::BankId) { return true; };
+  for (engine::ShapeId s = 0; s < built.shapes().size(); ++s) {
+    for (engine::ShapeId k = 0; k < kept.shapes().size(); ++k) {
+      if (!(kept.shapes()[k].spec == built.shapes()[s].spec)) continue;
+      if (kept.worth().Pick(k, any) != built.worth().Pick(s, any)) {
+        return "shape " + std::to_string(k) + " goes to different banks";
+      }
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string DiffersFromRebuilt(World& world) {
@@ -99,7 +112,8 @@ std::string DiffersFromRebuilt(World& world) {
   if (auto wrong = FirstDifferentLine(kept.Dump(), built->Dump()); !wrong.empty()) return wrong;
   if (auto wrong = DifferentLists(kept, *built); !wrong.empty()) return wrong;
   if (auto wrong = DifferentSlots(kept, *built); !wrong.empty()) return wrong;
-  return DifferentDomains(kept, *built);
+  if (auto wrong = DifferentDomains(kept, *built); !wrong.empty()) return wrong;
+  return DifferentPicks(kept, *built);
 }
 
 }  // namespace muster::properties

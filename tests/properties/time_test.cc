@@ -18,17 +18,19 @@ constexpr int kScenes = 300;
 
 struct TimedJob {
   int arrives_min = 0, workers = 0, gpus = 0, takes_min = 0, says_min = 0;  // 0: says nothing
+  std::string type = {};                                                    // of GPUs; empty: any
 };
 
 std::ostream& operator<<(std::ostream& out, const TimedJob& job) {
-  return out << "at " << job.arrives_min << " min: " << job.workers << " x " << job.gpus
-             << " GPUs for " << job.takes_min << " min\n";
+  return out << "at " << job.arrives_min << " min: " << job.workers << " x " << job.gpus << " GPUs "
+             << job.type << " for " << job.takes_min << " min\n";
 }
 
 // Jobs of one queue and one priority, played to their end. Nobody moves.
 class TimedPlay {
  public:
-  TimedPlay(const std::vector<TimedJob>& jobs, int nodes, const engine::Policy& policy)
+  TimedPlay(const std::vector<TimedJob>& jobs, int nodes, const engine::Policy& policy,
+            const std::vector<std::string>& types = {""})
       : jobs_(jobs) {
     engine::Setup setup;
     setup.queues.emplace_back().name = "q";
@@ -40,6 +42,7 @@ class TimedPlay {
       model::Node node;
       node.name = "n" + std::to_string(i);
       node.gpus.resize(4);
+      for (auto& gpu : node.gpus) gpu.type = types[static_cast<std::size_t>(i) % types.size()];
       node.cpu_milli = 8'000;
       RC_ASSERT(cluster_->AddNode(node).has_value());
     }
@@ -89,6 +92,7 @@ class TimedPlay {
       role.count = jobs_[i].workers;
       role.request.gpu = {model::GpuKind::kWhole, jobs_[i].gpus, 0, 0};
       role.request.cpu_milli = 1'500 * jobs_[i].gpus;
+      if (!jobs_[i].type.empty()) role.gpu_types = {jobs_[i].type};
       const auto id = *cluster_->AddJob(job, now_ms_);
       ids_[i] = id;
       index_[id] = i;
@@ -106,13 +110,13 @@ class TimedPlay {
   std::int64_t now_ms_ = 0;
 };
 
-rc::Gen<std::vector<TimedJob>> AnyJobs() {
+rc::Gen<std::vector<TimedJob>> AnyJobs(const std::vector<std::string>& types = {""}) {
   return rc::gen::container<std::vector<TimedJob>>(rc::gen::apply(
-      [](int arrives, int workers, int gpus, int takes) {
-        return TimedJob{arrives, workers, gpus, takes, takes};
+      [](int arrives, int workers, int gpus, int takes, const std::string& type) {
+        return TimedJob{arrives, workers, gpus, takes, takes, type};
       },
       rc::gen::inRange(0, 120), rc::gen::inRange(1, 4), rc::gen::inRange(1, 5),
-      rc::gen::inRange(1, 90)));
+      rc::gen::inRange(1, 90), rc::gen::elementOf(types)));
 }
 
 TEST(Reservations, AreKeptWhereJobsTakeAsLongAsTheySay) {
@@ -122,9 +126,11 @@ TEST(Reservations, AreKeptWhereJobsTakeAsLongAsTheySay) {
     TimedPlay play(jobs, 3, {});
     std::map<std::size_t, std::int64_t> first;  // promise by job
     play.Run([&](const model::Plan& plan, std::int64_t now_ms) {
-      if (!plan.reserved) return;
-      first.try_emplace(play.IndexOf(plan.reserved->job), plan.reserved->at_ms);
-      RC_ASSERT(plan.reserved->at_ms > now_ms);
+      RC_ASSERT(plan.reserved.size() <= 1);
+      for (const auto& made : plan.reserved) {
+        first.try_emplace(play.IndexOf(made.job), made.at_ms);
+        RC_ASSERT(made.at_ms > now_ms);
+      }
     });
     for (const auto& [job, at_ms] : first) {
       RC_ASSERT(play.started().contains(job));
@@ -138,6 +144,32 @@ TEST(Reservations, AreKeptWhereJobsTakeAsLongAsTheySay) {
   });
   EXPECT_GT(promised, kScenes / 4) << "too few reservations to prove anything";
   EXPECT_GT(passed, kScenes / 20) << "too little backfill to prove anything";
+}
+
+TEST(Reservations, OfDifferentGpuTypesAreKeptBesideEachOther) {
+  int beside = 0;
+  CheckScenes(kScenes, [&] {
+    const auto jobs = *AnyJobs({"a", "b", ""});
+    TimedPlay play(jobs, 6, {}, {"a", "b"});
+    std::map<std::size_t, std::int64_t> first;  // promise by job
+    play.Run([&](const model::Plan& plan, std::int64_t now_ms) {
+      RC_ASSERT(plan.reserved.size() <= 2);
+      beside += plan.reserved.size() == 2;
+      std::set<std::string> types;
+      for (const auto& made : plan.reserved) {
+        const auto job = play.IndexOf(made.job);
+        first.try_emplace(job, made.at_ms);
+        RC_ASSERT(made.at_ms > now_ms);
+        RC_ASSERT(types.insert(jobs[job].type).second);
+      }
+      RC_ASSERT(types.size() < 2 || !types.contains(""));
+    });
+    for (const auto& [job, at_ms] : first) {
+      RC_ASSERT(play.started().contains(job));
+      RC_ASSERT(play.started().at(job) <= at_ms);
+    }
+  });
+  EXPECT_GT(beside, kScenes / 10) << "too few at one time to prove anything";
 }
 
 // Small jobs come all the time, two for each that ends, and say nothing or too little.

@@ -61,8 +61,9 @@ std::unique_ptr<Cluster> Build(const Facts& facts) {
   return cluster;
 }
 
-World::World(const Scene& scene) {
+World::World(const Scene& scene, Change change) {
   facts_.policy = MakePolicy(scene.policy);
+  if (change != nullptr) facts_.policy = change(facts_.policy);
   facts_.queues = MakeQueues(scene.queues);
   for (std::size_t i = 0; i < scene.nodes.size(); ++i) {
     facts_.nodes.push_back({MakeNode(scene.nodes[i], i)});

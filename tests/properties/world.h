@@ -52,7 +52,8 @@ std::unique_ptr<engine::Cluster> Build(const Facts& facts);
 
 class World {
  public:
-  explicit World(const Scene& scene);
+  using Change = engine::Policy (*)(engine::Policy);
+  explicit World(const Scene& scene, Change change = nullptr);
 
   void Apply(const EventDraft& event);
   // Lets those leave whose time has come, then runs one cycle; its victims leave `slow` later.

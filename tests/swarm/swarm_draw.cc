@@ -67,7 +67,7 @@ std::vector<model::Node> DrawNodes(Random& random) {
     const auto gpus = random.Between(1, random.Chance(30) ? 8 : 4);
     for (std::int64_t g = 0; g < gpus; ++g) {
       model::Gpu gpu;
-      gpu.type = "H100";
+      gpu.type = i % 3 == 2 ? "A100" : "H100";
       gpu.memory_bytes = 80LL << 30;
       node.gpus.push_back(gpu);
     }

@@ -27,6 +27,7 @@ model::Speed DrawSpeed(Random& random, const Launch& launch) {
   speed.most_batch = 2048;
   speed.least_samples = 8;
   speed.most_samples = 32;
+  speed.gpu_type = random.Chance(50) ? "" : random.Chance(50) ? "H100" : "A100";
   if (random.Chance(10)) speed.step_us = random.Between(-5, 0);
   return speed;
 }

@@ -289,7 +289,8 @@ def pragma_once(source):
 
 def debugging(source):
     """nothing prints but the programs; nothing is left for later"""
-    prints = source.room in ("cli", "daemon") or source.path.as_posix() == "src/base/check.cc" or source.room is None
+    prints = (source.room in ("cli", "daemon") or source.path.name == "main.cc"
+              or source.path.as_posix() == "src/base/check.cc" or source.room is None)
     for number, line in enumerate(source.code_lines, 1):
         found = None if prints or is_test(source.path) else OUTPUT.search(line)
         if found:

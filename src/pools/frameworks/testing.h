@@ -22,31 +22,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/temp_folder.h"
 #include "base/tree.h"
 #include "pools/frameworks/setup.h"
 
 namespace muster::pools::testing {
 
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "muster-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) ADD_FAILURE() << "no temporary folder";
-    path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using Folder = TempFolder;
 
 inline void Write(const std::string& path, const std::string& body, bool executable = false) {
   std::ofstream(path) << body;

@@ -56,6 +56,13 @@ tl::unexpected<Error> Errno(const std::string& what) {
   return Fail(ErrorCode::kUnavailable, what + ": " + std::strerror(errno));
 }
 
+// One that cannot be told has ended or is ending.
+void TellWorker(const std::string& run, const contract::Told& told) {
+  std::string line = contract::Encode(told);
+  line.pop_back();  // the shim ends it itself
+  (void)contract::SendTell(run, {contract::Tell::Kind::kMessage, -1, "", line});
+}
+
 Result<void> SpawnShim(const std::string& shim, const Descriptor& order, const Descriptor& lock) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -155,6 +162,7 @@ Result<std::vector<model::Node>> LocalPool::Discover() {
   if (!found) return tl::unexpected(found.error());
   notes_ = found->notes;
   machine_ = LocalMachine{};
+  machine_.programs = std::filesystem::path(options_.shim).parent_path();
   machine_.virtual_gpus = options_.virtual_gpus.count > 0;
   if (!machine_.virtual_gpus) {
     for (const auto& gpu : found->gpus) machine_.gpu_uuids.push_back(gpu.uuid);
@@ -251,6 +259,15 @@ void LocalPool::Stop(const LaunchKey& key) {
   SendTells();
 }
 
+void LocalPool::Leave(const LaunchKey& key) {
+  tells_[key] = contract::Tell{contract::Tell::Kind::kStop, -1, "", "", "", true};
+  SendTells();
+}
+
+void LocalPool::Resize(const LaunchKey& key, const contract::Resize& members) {
+  TellWorker(folders_.Run(key), contract::Told{members});
+}
+
 void LocalPool::Kill(const LaunchKey& key) {
   tells_[key] = contract::Tell{contract::Tell::Kind::kKill, -1, "", ""};
   SendTells();
@@ -258,10 +275,7 @@ void LocalPool::Kill(const LaunchKey& key) {
 
 void LocalPool::AskCheckpoint(const LaunchKey& key, const std::string& signal) {
   const auto run = folders_.Run(key);
-  const contract::AskCheckpoint ask{clock_.WallMs() + kCheckpointMs};
-  std::string line = contract::Encode(contract::Told{ask});
-  line.pop_back();  // the shim ends it itself
-  (void)contract::SendTell(run, {contract::Tell::Kind::kMessage, -1, "", line});
+  TellWorker(run, contract::Told{contract::AskCheckpoint{clock_.WallMs() + kCheckpointMs}});
   if (signal.empty()) return;
   (void)contract::SendTell(run, {contract::Tell::Kind::kSignal, -1, signal, ""});
 }
@@ -316,6 +330,8 @@ void LocalPool::Forget(const LaunchKey& key) {
   live_.erase(key);
   ended_.erase(key);
   tells_.erase(key);
+  const auto of_job = live_.lower_bound({key.job, 0, 0});
+  if (of_job == live_.end() || of_job->first.job != key.job) speeds_.erase(key.job);
   const std::string spool = folders_.Spool() + "/" + key.Name();
   for (const char* kind : {".start", ".report", ".checkpoint", ".exit"}) {
     ::unlink((spool + kind).c_str());
@@ -379,7 +395,14 @@ void LocalPool::ReadRecord(const std::string& name, std::vector<PoolEvent>& out)
   if (dot == std::string::npos || name.front() == '.') return;
   const auto key = LaunchKey::Parse(std::string_view(name).substr(0, dot));
   const std::string kind = name.substr(dot);
-  if (!key || kind == ".report") return;
+  if (!key) return;
+  if (kind == ".report") {
+    PoolEvent event;
+    event.kind = PoolEvent::Kind::kReport;
+    event.key = *key;
+    out.push_back(std::move(event));
+    return ReadReport(*key, out);
+  }
   const auto text = ReadFile(folders_.Spool() + "/" + name, 1 << 20);
   if (!text) return;  // forgotten meanwhile
   PoolEvent event;
@@ -418,6 +441,32 @@ void LocalPool::ReadRecord(const std::string& name, std::vector<PoolEvent>& out)
   } else {
     return;
   }
+  out.push_back(std::move(event));
+}
+
+// Of what a worker says only what the scheduler decides by becomes an event.
+void LocalPool::ReadReport(const LaunchKey& key, std::vector<PoolEvent>& out) {
+  const auto live = live_.find(key);
+  const auto report = ReportOf(key);
+  if (live == live_.end() || !report) return;
+  PoolEvent event;
+  event.key = key;
+  for (const auto& size : report->sizes) {
+    if (size.at_ms <= live->second.size_at_ms) continue;
+    live->second.size_at_ms = size.at_ms;
+    event.kind = PoolEvent::Kind::kResized;
+    event.at_ms = size.at_ms;
+    event.workers = size.workers;
+    event.pause_ms = size.pause_ms;
+    event.step = size.step;
+    out.push_back(event);
+  }
+  const auto speed = speeds_[key.job].Read(*report);
+  if (!speed) return;
+  event.kind = PoolEvent::Kind::kSpeed;
+  event.at_ms = report->at_ms;
+  event.workers = speed->workers;
+  event.speed = speed->speed;
   out.push_back(std::move(event));
 }
 

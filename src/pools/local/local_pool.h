@@ -22,6 +22,7 @@
 #include "model/node.h"
 #include "pools/local/activity.h"
 #include "pools/local/orders.h"
+#include "pools/local/speed_gauge.h"
 #include "pools/pool.h"
 
 namespace muster::pools {
@@ -48,6 +49,8 @@ class LocalPool final : public Pool {
   void Start(Launch launch) override;
   void Stop(const LaunchKey& key) override;
   void Kill(const LaunchKey& key) override;
+  void Leave(const LaunchKey& key) override;
+  void Resize(const LaunchKey& key, const contract::Resize& members) override;
   void AskCheckpoint(const LaunchKey& key, const std::string& signal) override;
   Found Adopt(const LaunchKey& key) override;
   std::vector<LaunchKey> Present() override;
@@ -73,12 +76,14 @@ class LocalPool final : public Pool {
     std::vector<int> cores;  // that it has for itself
     bool watched = false;    // somebody asks whether it is idle
     std::map<int, std::uint64_t> gpus_seen{};
+    std::int64_t size_at_ms = 0;  // of the newest change of size that was passed on
   };
 
   LocalPool(Options options, Clock& clock) : options_(std::move(options)), clock_(clock) {}
   Result<void> Spawn(const Launch& launch);
   void ReadSpool(std::vector<PoolEvent>& out);
   void ReadRecord(const std::string& name, std::vector<PoolEvent>& out);
+  void ReadReport(const LaunchKey& key, std::vector<PoolEvent>& out);
   void CheckShims(std::vector<PoolEvent>& out);
   Live NewLive(const LaunchKey& key) const;
   void LookAt(const LaunchKey& key, Live& live);
@@ -98,6 +103,7 @@ class LocalPool final : public Pool {
   bool scan_ = true;  // read the whole spool: at the start, and when notices were lost
   std::vector<PoolEvent> ready_;
   std::map<LaunchKey, Live> live_;
+  std::map<model::JobNumber, SpeedGauge> speeds_;
   std::set<LaunchKey> ended_;                  // reported, not yet forgotten
   std::map<LaunchKey, contract::Tell> tells_;  // that have not been taken yet
   std::int64_t checked_ms_ = 0;

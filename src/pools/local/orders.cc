@@ -158,7 +158,8 @@ namespace {
 // What every worker on this machine finds in its environment beside what its framework wants.
 void AddEnvironment(const Launch& launch, const LocalMachine& machine, const Account& account,
                     std::uint64_t devices, contract::LaunchOrder& order) {
-  order.env.emplace("PATH", kPath);
+  order.env.emplace("PATH", machine.programs.empty() ? std::string(kPath)
+                                                     : std::string(kPath) + ":" + machine.programs);
   order.env.emplace("HOME", account.home);
   order.env.emplace("USER", account.name);
   order.env.emplace("LOGNAME", account.name);

@@ -31,6 +31,7 @@ struct LocalMachine {
   std::vector<int> numa_of_gpu;                      // by index
   std::vector<std::vector<int>> cores_of_numa;       // usable ones
   std::map<std::string, std::string> container_env;  // of the program that runs images
+  std::string programs;  // the folder of Muster's own, for workers to find muster-train in
 };
 
 Result<contract::LaunchOrder> MakeOrder(const Launch& launch, const LocalFolders& folders,

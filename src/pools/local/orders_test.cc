@@ -72,6 +72,11 @@ TEST_F(OrdersTest, CoresAreLeftOpenWhereNoneAreNearOrTheyAreTooFew) {
   EXPECT_THAT(Order(0b0001).cores, IsEmpty()) << "virtual GPUs are beside no core";
 }
 
+TEST_F(OrdersTest, AWorkerFindsTheProgramsOfMusterLast) {
+  machine_.programs = "/opt/muster/bin";
+  EXPECT_TRUE(Order(1).env.at("PATH").ends_with(":/bin:/opt/muster/bin"));
+}
+
 TEST_F(OrdersTest, AnImageComesWithItsSocketAndItsRemoval) {
   if (!ProgramsIn("/usr/bin:/bin")("podman")) GTEST_SKIP() << "podman is not installed";
   job_.image = "localhost/tool:1";

@@ -1,5 +1,9 @@
 #include "pools/simulated/simulated_pool.h"
 
+#include <bit>
+#include <set>
+#include <sstream>
+
 #include "base/units.h"
 
 namespace muster::pools {
@@ -12,11 +16,28 @@ std::int64_t RunTimeMs(const model::Job& spec) {
   return SimulatedPool::kDefaultRunMs;
 }
 
+// The durations of the variable by their names; what cannot be read is not there.
+std::map<std::string, std::int64_t> TimesOf(const std::string& text) {
+  std::map<std::string, std::int64_t> out;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const auto equals = word.find('=');
+    if (equals == std::string::npos) continue;
+    if (const auto ms = ParseDurationMs(std::string_view(word).substr(equals + 1))) {
+      out[word.substr(0, equals)] = *ms;
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<std::vector<model::Node>> SimulatedPool::Discover() {
   auto nodes = model::ExpandNodes(description_);
-  for (auto& node : nodes) node.labels["simulated"] = "true";
+  for (auto& node : nodes) {
+    node.labels["simulated"] = "true";
+    nodes_[node.name] = node;
+  }
   return nodes;
 }
 
@@ -27,7 +48,50 @@ void SimulatedPool::Start(Launch launch) {
   event.at_ms = clock_.WallMs();
   event.text = "simulated";
   ready_.push_back(std::move(event));
+  TellSpeed(launch);
   EndAt(launch.key, clock_.WallMs() + RunTimeMs(*launch.spec), false);
+}
+
+// Every GPU takes the same samples at each step, and all of them are worth the same. The largest
+// batch is that of its largest size.
+void SimulatedPool::TellSpeed(const Launch& launch) {
+  constexpr std::int32_t kSamples = 32;
+  constexpr std::int64_t kMicro = 1000, kNoise = 1'000'000'000;
+  const auto variable = launch.spec->env.find(kSpeedVariable);
+  const auto node = nodes_.find(launch.node);
+  if (variable == launch.spec->env.end() || node == nodes_.end()) return;
+  const auto times = TimesOf(variable->second);
+  PoolEvent event;
+  auto& speed = event.speed;
+  speed.gpu_type = model::GpuTypeOf(node->second, launch.devices);
+  auto step = times.find(speed.gpu_type);
+  if (step == times.end()) step = times.find("any");
+  if (step == times.end() || step->second == 0) return;
+  std::set<std::string> nodes;
+  speed.gpus = 0;
+  for (const auto& member : launch.members) {
+    nodes.insert(member.node);
+    speed.gpus += std::popcount(member.devices);
+  }
+  speed.nodes = static_cast<std::int32_t>(nodes.size());
+  auto sync = times.end();
+  if (speed.nodes > 1) sync = times.find("across");
+  if (speed.gpus > 1 && sync == times.end()) sync = times.find("sync");
+  speed.compute_us = step->second * kMicro;
+  speed.step_us = speed.compute_us + (sync == times.end() ? 0 : sync->second * kMicro);
+  speed.noise_milli = kNoise;
+  speed.samples = speed.first_batch = speed.least_samples = speed.most_samples = kSamples;
+  speed.most_batch = 0;
+  for (const auto& role : launch.spec->roles) {
+    speed.most_batch += kSamples * role.count * role.request.gpu.devices;
+  }
+  auto& told = told_[launch.key.job];
+  if (told == speed) return;
+  told = speed;
+  event.kind = PoolEvent::Kind::kSpeed;
+  event.key = launch.key;
+  event.at_ms = clock_.WallMs();
+  ready_.push_back(std::move(event));
 }
 
 void SimulatedPool::EndAt(const LaunchKey& key, std::int64_t at_ms, bool stopped) {
@@ -66,6 +130,8 @@ void SimulatedPool::Forget(const LaunchKey& key) {
   if (run == runs_.end()) return;
   ends_.erase({run->second.ends_ms, key});
   runs_.erase(run);
+  const auto next = runs_.lower_bound({key.job, 0, 0});
+  if (next == runs_.end() || next->first.job != key.job) told_.erase(key.job);
 }
 
 std::vector<PoolEvent> SimulatedPool::Poll() {

@@ -29,7 +29,7 @@ std::string KeyOf(const std::string& model, std::int64_t gpus) {
 }
 
 Result<Rates> ReadRates(const std::string& path) {
-  const auto text = ReadUnpacked(path);
+  const auto text = TraceFiles().Read(path);
   if (!text) return tl::unexpected(text.error());
   const auto document = nlohmann::json::parse(*text, nullptr, false);
   if (!document.is_object() || !document.contains("v100") || !document["v100"].is_object())

@@ -4,9 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 
+#include "base/temp_folder.h"
 #include "base/tree.h"
 #include "sim/jobs/read_jobs.h"
 
@@ -35,17 +34,13 @@ TEST(Generate, ASeedSaysEverything) {
 }
 
 TEST(Generate, WhatIsWrittenIsReadAgain) {
-  std::string pattern = (std::filesystem::temp_directory_path() / "muster-made-XXXXXX").string();
-  const std::filesystem::path folder = ::mkdtemp(pattern.data());
-  const auto path = (folder / "jobs.csv").string();
+  const TempFolder folder;
   for (const auto& like : Likenesses()) {
     const auto jobs = Make(like, 300);
-    std::ofstream(path) << WriteJobs(jobs);
-    const auto read = ReadJobs(path);
+    const auto read = ReadJobs(folder.Write("jobs.csv", WriteJobs(jobs)));
     ASSERT_TRUE(read) << read.error().message;
     EXPECT_EQ(read->jobs, jobs);
   }
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Generate, GavelHasTheSizesAndDurationsOfItsRule) {

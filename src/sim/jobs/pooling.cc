@@ -7,12 +7,12 @@
 #include <optional>
 #include <set>
 
+#include "base/quantile.h"
 #include "sim/jobs/demand.h"
 #include "sim/jobs/muster_jobs.h"
 #include "sim/jobs/play.h"
 #include "sim/jobs/read_jobs.h"
 #include "sim/jobs/run_jobs.h"
-#include "sim/quantile.h"
 
 namespace muster::sim {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
+#include "base/temp_folder.h"
 #include "base/tree.h"
 #include "sim/jobs/demand.h"
 #include "sim/jobs/generate.h"
@@ -32,18 +32,13 @@ TraceJob Job(const std::string& queue, std::int64_t submit_s, std::int64_t gpus,
 // A trace in a file, as long as this lives.
 class TraceFile {
  public:
-  explicit TraceFile(const std::vector<TraceJob>& jobs) {
-    std::string pattern = (fs::temp_directory_path() / "muster-pooling-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-    std::ofstream(path()) << WriteJobs(jobs);
-  }
-  ~TraceFile() { fs::remove_all(folder_); }
-  TraceFile(const TraceFile&) = delete;
-  TraceFile& operator=(const TraceFile&) = delete;
-  std::string path() const { return folder_ + "/jobs.csv"; }
+  explicit TraceFile(const std::vector<TraceJob>& jobs)
+      : path_(folder_.Write("jobs.csv", WriteJobs(jobs))) {}
+  const std::string& path() const { return path_; }
 
  private:
-  std::string folder_;
+  TempFolder folder_;
+  std::string path_;
 };
 
 // Two queues that need all eight GPUs, one after the other.

@@ -85,7 +85,7 @@ Result<JobTrace> Ordered(const std::string& path, Result<JobTrace> trace) {
 }  // namespace
 
 Result<JobTrace> ReadJobs(const std::string& path) {
-  const auto text = ReadUnpacked(path);
+  const auto text = TraceFiles().Read(path);
   if (!text) return tl::unexpected(text.error());
   const auto tabs = TabsIn(*text);
   return Ordered(path,

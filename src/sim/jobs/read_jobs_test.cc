@@ -5,8 +5,9 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <set>
+
+#include "base/temp_folder.h"
 
 namespace muster::sim {
 namespace {
@@ -15,17 +16,8 @@ using ::testing::HasSubstr;
 
 class ReadJobsTest : public ::testing::Test {
  protected:
-  ReadJobsTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "muster-jobs-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~ReadJobsTest() override { std::filesystem::remove_all(folder_); }
-
-  std::string Write(const std::string& name, const std::string& text) {
-    const auto path = folder_ / name;
-    std::filesystem::create_directories(path.parent_path());
-    std::ofstream(path) << text;
-    return path.string();
+  std::string Write(const std::string& name, const std::string& text) const {
+    return folder_.Write(name, text);
   }
   JobTrace Read(const std::string& text) {
     auto trace = ReadJobs(Write("trace", text));
@@ -37,7 +29,7 @@ class ReadJobsTest : public ::testing::Test {
     return trace ? "" : Describe(trace.error());
   }
 
-  std::filesystem::path folder_;
+  TempFolder folder_;
 };
 
 TEST_F(ReadJobsTest, ATextIsReadWithoutAnyFile) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "base/quantile.h"
 #include "sim/jobs/demand.h"
 #include "sim/jobs/fifo.h"
 #include "sim/jobs/gavel.h"
@@ -14,7 +15,6 @@
 #include "sim/jobs/play.h"
 #include "sim/jobs/read_jobs.h"
 #include "sim/jobs/srtf.h"
-#include "sim/quantile.h"
 
 namespace muster::sim {
 namespace {

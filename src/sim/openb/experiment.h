@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "base/random.h"
 #include "base/result.h"
 #include "sim/openb/cluster.h"
+#include "sim/trace/files.h"
 
 namespace muster::sim {
 
@@ -22,6 +24,9 @@ struct OpenbOptions {
   std::string pods_path;
   std::string policy = "fgd";
   std::uint64_t seed = 0;
+  TraceFiles files = {};
+  // Told the share of pods that were looked at; its error ends the run.
+  std::function<Result<void>(double)> progress = {};
 };
 
 struct OpenbResult {
@@ -38,6 +43,7 @@ Result<OpenbResult> RunOpenb(const OpenbOptions& options, Clock& clock);
 
 // The parts, for tests and for runs over one trace: what arrives, and what becomes of it.
 std::vector<std::uint32_t> DrawArrivals(const OpenbTrace& trace, Random& random);
-Result<OpenbResult> PlaceOpenb(OpenbTrace trace, const std::string& policy, std::uint64_t seed);
+Result<OpenbResult> PlaceOpenb(OpenbTrace trace, const std::string& policy, std::uint64_t seed,
+                               const std::function<Result<void>(double)>& progress = {});
 
 }  // namespace muster::sim

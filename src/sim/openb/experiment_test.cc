@@ -3,10 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <map>
 
+#include "base/temp_folder.h"
 #include "sim/openb/policy.h"
 #include "sim/openb/trace.h"
 
@@ -16,8 +15,6 @@ namespace {
 class OpenbTest : public ::testing::Test {
  public:
   OpenbTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "muster-openb-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
     nodes_ = Write("nodes.csv",
                    "sn,cpu_milli,memory_mib,gpu,model\n"
                    "a,64000,1000,2,T4\n"
@@ -29,16 +26,13 @@ class OpenbTest : public ::testing::Test {
                   "p2,8000,10,0,0,\n"
                   "p3,1000,10,1,500,\n");
   }
-  ~OpenbTest() override { std::filesystem::remove_all(folder_); }
 
  protected:
-  std::string Write(const std::string& name, const std::string& text) {
-    std::string path = (folder_ / name).string();
-    std::ofstream(path) << text;
-    return path;
+  std::string Write(const std::string& name, const std::string& text) const {
+    return folder_.Write(name, text);
   }
 
-  std::filesystem::path folder_;
+  TempFolder folder_;
   std::string nodes_;
   std::string pods_;
   ManualClock clock_;
@@ -54,6 +48,15 @@ TEST_F(OpenbTest, EqualPodsAreOneShapeAndTypesAreBits) {
   EXPECT_TRUE(trace->nodes[1].Fits(trace->shapes[0]));
   EXPECT_TRUE(trace->shapes[0].shares());
   EXPECT_FALSE(trace->shapes[1].shares());
+}
+
+TEST_F(OpenbTest, PodsThatWouldHaveToBeDrawnForEverAreRefused) {
+  std::string nodes = "sn,cpu_milli,memory_mib,gpu,model\n";
+  for (int i = 0; i < 2'000; ++i) nodes += "n,1,1,8,T4\n";
+  const auto pods = Write("tiny.csv", "cpu_milli,memory_mib,num_gpu,gpu_milli\n1,1,1,1\n");
+  const auto result = RunOpenb({Write("many.csv", nodes), pods, "fgd", 1}, clock_);
+  ASSERT_FALSE(result);
+  EXPECT_NE(result.error().message.find("too small"), std::string::npos);
 }
 
 TEST_F(OpenbTest, WrongRowsAreNamed) {

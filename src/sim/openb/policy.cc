@@ -10,7 +10,7 @@
 #include "sim/openb/clustering.h"
 #include "sim/openb/dot_product.h"
 #include "sim/openb/fgd.h"
-#include "sim/openb/muster_fit.h"
+#include "sim/openb/muster_pods.h"
 #include "sim/openb/packing.h"
 #include "sim/openb/random_fit.h"
 
@@ -54,11 +54,6 @@ std::optional<PodPlace> ScoredPolicy::Choose(std::span<const NodeState> nodes,
   return PodPlace{best, known[best].gpu};
 }
 
-void ScoredPolicy::Forget() {
-  known_.clear();
-  values_.clear();
-}
-
 Result<std::unique_ptr<PlacementPolicy>> MakePlacementPolicy(std::string_view name,
                                                              const PolicyContext& context) {
   if (name == "random") return std::make_unique<RandomFit>(context.random);
@@ -67,7 +62,7 @@ Result<std::unique_ptr<PlacementPolicy>> MakePlacementPolicy(std::string_view na
   if (name == "clustering") return std::make_unique<Clustering>();
   if (name == "packing") return std::make_unique<Packing>();
   if (name == "fgd") return std::make_unique<Fgd>(context.target);
-  if (name == "muster") return std::make_unique<MusterFit>();
+  if (name == "muster") return std::make_unique<MusterPods>();
   return Fail(ErrorCode::kNotFound, fmt::format("no placement policy is called {}", name),
               fmt::format("one of {}", fmt::join(kNames, ", ")));
 }

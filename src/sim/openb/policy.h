@@ -34,7 +34,8 @@ class PlacementPolicy {
  public:
   virtual ~PlacementPolicy() = default;
   // Told of every pod, before it is placed and whether or not it fits.
-  virtual void Arrives(std::span<const PodShape> /*shapes*/, std::uint32_t /*shape*/) {}
+  virtual void Arrives(std::span<const NodeState> /*nodes*/, std::span<const PodShape> /*shapes*/,
+                       std::uint32_t /*shape*/) {}
   // A node that fits; nothing: there is none.
   virtual std::optional<PodPlace> Choose(std::span<const NodeState> nodes,
                                          std::span<const PodShape> shapes, std::uint32_t shape) = 0;
@@ -54,8 +55,6 @@ class ScoredPolicy : public PlacementPolicy {
   virtual double Value(const NodeState& /*node*/) const { return 0; }
   // The pod fits on the node.
   virtual Judgement Judge(const NodeState& node, const PodShape& pod, double value) const = 0;
-  // All that is kept no longer holds.
-  void Forget();
 
  private:
   struct Known {

@@ -52,8 +52,9 @@ class Amounts {
   std::vector<std::size_t> columns_;
 };
 
-Result<void> ReadNodes(const std::string& path, OpenbTrace& trace, Types& types) {
-  const auto table = Table::Read(path);
+Result<void> ReadNodes(const std::string& path, const TraceFiles& files, OpenbTrace& trace,
+                       Types& types) {
+  const auto table = Table::Read(path, files);
   if (!table) return tl::unexpected(table.error());
   const auto amounts = Amounts::Make(*table, {"cpu_milli", "memory_mib", "gpu"}, 3);
   if (!amounts) return tl::unexpected(amounts.error());
@@ -94,8 +95,9 @@ std::uint64_t TypesOf(std::string_view spec, const Types& types) {
   }
 }
 
-Result<void> ReadPods(const std::string& path, OpenbTrace& trace, const Types& types) {
-  const auto table = Table::Read(path);
+Result<void> ReadPods(const std::string& path, const TraceFiles& files, OpenbTrace& trace,
+                      const Types& types) {
+  const auto table = Table::Read(path, files);
   if (!table) return tl::unexpected(table.error());
   const auto amounts =
       Amounts::Make(*table, {"cpu_milli", "memory_mib", "num_gpu", "gpu_milli"}, 4);
@@ -123,12 +125,13 @@ Result<void> ReadPods(const std::string& path, OpenbTrace& trace, const Types& t
 
 }  // namespace
 
-Result<OpenbTrace> ReadOpenb(const std::string& nodes_path, const std::string& pods_path) {
+Result<OpenbTrace> ReadOpenb(const std::string& nodes_path, const std::string& pods_path,
+                             const TraceFiles& files) {
   OpenbTrace trace;
   Types types;
-  if (const auto read = ReadNodes(nodes_path, trace, types); !read)
+  if (const auto read = ReadNodes(nodes_path, files, trace, types); !read)
     return tl::unexpected(read.error());
-  if (const auto read = ReadPods(pods_path, trace, types); !read)
+  if (const auto read = ReadPods(pods_path, files, trace, types); !read)
     return tl::unexpected(read.error());
   if (trace.gpu_milli() == 0) return Fail(ErrorCode::kInvalid, nodes_path + ": no node has a GPU");
   bool asks = false;

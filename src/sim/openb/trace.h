@@ -9,9 +9,11 @@
 
 #include "base/result.h"
 #include "sim/openb/cluster.h"
+#include "sim/trace/files.h"
 
 namespace muster::sim {
 
-Result<OpenbTrace> ReadOpenb(const std::string& nodes_path, const std::string& pods_path);
+Result<OpenbTrace> ReadOpenb(const std::string& nodes_path, const std::string& pods_path,
+                             const TraceFiles& files = {});
 
 }  // namespace muster::sim

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <map>
 
+#include "base/quantile.h"
 #include "base/units.h"
 #include "model/document_writer.h"
-#include "sim/quantile.h"
 
 namespace muster::sim {
 

@@ -14,12 +14,13 @@
 
 namespace muster::sim {
 
-std::int64_t PaceOf(const engine::JobSpeed* speed, std::int64_t workers, int nodes, int gpus) {
+std::int64_t PaceOf(const engine::JobSpeed* speed, const WorkPlace& place) {
+  const auto [workers, nodes, gpus, gpu_type] = place;
   if (speed == nullptr || workers <= 0 || gpus <= 0) return workers * kMilli;
   const int each = std::max(1, gpus / static_cast<int>(workers));
-  const double one = speed->GoodputOn(1, each);
+  const double one = speed->GoodputOn(speed->models().begin()->first, 1, each);
   if (!(one > 0)) return workers * kMilli;
-  const double pace = speed->GoodputOn(nodes, gpus) / one * kMilli;
+  const double pace = speed->GoodputOn(gpu_type, nodes, gpus) / one * kMilli;
   return std::max<std::int64_t>(1, std::llround(pace));
 }
 

@@ -65,8 +65,16 @@ struct Past {
   bool recorded = false;         // there is a truth
 };
 
-// How fast a job works with so many workers, in thousandths of one.
-std::int64_t PaceOf(const engine::JobSpeed* speed, std::int64_t workers, int nodes, int gpus);
+// Where a job works.
+struct WorkPlace {
+  std::int64_t workers = 0;
+  int nodes = 0;
+  int gpus = 0;
+  std::string gpu_type = {};
+};
+// How fast a job works there, in thousandths of one worker, on the first of the GPU types that it
+// told of.
+std::int64_t PaceOf(const engine::JobSpeed* speed, const WorkPlace& place);
 
 std::size_t WorkersOf(const model::Job& spec);
 // What a worker of this role holds with these GPUs of a node, in thousandths of one.

@@ -470,9 +470,8 @@ void Player::Retime(std::size_t job) {
   if (!wants && track.wants) --wanting_;
   track.wants = wants;
   const bool works = running > 0 && Satisfied(past.id) && record.Count(WorkerPhase::kPlaced) == 0;
-  const auto pace = works ? PaceOf(track.speed ? &*track.speed : nullptr, running,
-                                   static_cast<int>(nodes.size()), gpus)
-                          : 0;
+  const WorkPlace place{running, static_cast<int>(nodes.size()), gpus, state_.GpuTypeOf(record)};
+  const auto pace = works ? PaceOf(track.speed ? &*track.speed : nullptr, place) : 0;
   if (works && track.pace == 0) {
     Advance(job);
     const bool again = std::exchange(track.worked, true);

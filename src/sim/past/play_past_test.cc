@@ -122,10 +122,10 @@ std::shared_ptr<const state::SpeedRecord> HalfAsGood() {
 
 TEST_F(PlayPastTest, WhereAJobToldItsSpeedAWorkerCountsAsMuchAsItAdds) {
   const auto speed = SpeedOf(*HalfAsGood());
-  EXPECT_EQ(PaceOf(nullptr, 4, 1, 4), 4 * kMilli);
-  EXPECT_EQ(PaceOf(&speed, 1, 1, 1), kMilli);
-  EXPECT_GT(PaceOf(&speed, 4, 1, 4), kMilli);
-  EXPECT_LT(PaceOf(&speed, 4, 1, 4), 3 * kMilli);
+  EXPECT_EQ(PaceOf(nullptr, {4, 1, 4}), 4 * kMilli);
+  EXPECT_EQ(PaceOf(&speed, {1, 1, 1}), kMilli);
+  EXPECT_GT(PaceOf(&speed, {4, 1, 4}), kMilli);
+  EXPECT_LT(PaceOf(&speed, {4, 1, 4}), 3 * kMilli);
   auto& job = Add({.least = 1, .most = 4});
   job.speed = HalfAsGood();
   job.work = 100'000 * kMilli;  // 100 s of one worker

@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 #include <limits>
 
 #include "sim/trace/table.h"
@@ -65,18 +64,21 @@ Result<std::vector<std::vector<double>>> Numbers(const Table& table,
 }  // namespace
 
 Result<std::unique_ptr<Application>> Application::Read(const std::string& folder,
-                                                       const std::string& name) {
+                                                       const std::string& name,
+                                                       const TraceFiles& files) {
   auto made = std::make_unique<Application>();
   made->name_ = name;
   const auto profile = folder + "/profiles/" + name;
-  const auto mesh = folder + "/interpolation/" + name;
-  if (auto done = made->ReadPlacements(profile + "/placements.csv"); !done)
+  const auto meshes = folder + "/interpolation";
+  const auto mesh = meshes + "/" + name;
+  if (auto done = made->ReadPlacements(profile + "/placements.csv", files); !done)
     return tl::unexpected(done.error());
-  if (auto done = made->ReadRuns(profile); !done) return tl::unexpected(done.error());
-  std::error_code none;
-  const bool packed = std::filesystem::exists(mesh + "_tetra.csv.gz", none);
+  if (auto done = made->ReadRuns(profile, files); !done) return tl::unexpected(done.error());
+  const auto there = files.Names(meshes);
+  if (!there) return tl::unexpected(there.error());
+  const bool packed = std::ranges::binary_search(*there, name + "_tetra.csv.gz");
   const auto tetrahedra = mesh + (packed ? "_tetra.csv.gz" : "_tetra.csv");
-  if (auto done = made->ReadMesh(mesh + "_points.csv", tetrahedra); !done)
+  if (auto done = made->ReadMesh(mesh + "_points.csv", tetrahedra, files); !done)
     return tl::unexpected(done.error());
   for (const auto& known : kPublished) {
     if (name != known.name) continue;
@@ -94,8 +96,8 @@ Result<std::unique_ptr<Application>> Application::Read(const std::string& folder
   return made;
 }
 
-Result<void> Application::ReadPlacements(const std::string& path) {
-  const auto table = Table::Read(path);
+Result<void> Application::ReadPlacements(const std::string& path, const TraceFiles& files) {
+  const auto table = Table::Read(path, files);
   if (!table) return tl::unexpected(table.error());
   const auto names = table->Column("placement");
   if (!names) return tl::unexpected(names.error());
@@ -116,15 +118,17 @@ Result<void> Application::ReadPlacements(const std::string& path) {
   return {};
 }
 
-Result<void> Application::ReadRuns(const std::string& folder) {
-  std::error_code none;
+Result<void> Application::ReadRuns(const std::string& folder, const TraceFiles& files) {
+  const auto names = files.Names(folder);
+  if (!names) return tl::unexpected(names.error());
   max_epochs_ = std::numeric_limits<int>::max();
-  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
-    const auto file = entry.path().filename().string();
+  for (const auto& file : *names) {
     constexpr std::string_view kBefore = "validation-";
     if (!file.starts_with(kBefore)) continue;
     const int batch = std::atoi(file.c_str() + kBefore.size());
-    const auto table = Table::Read(entry.path().string());
+    std::string path = folder;
+    path.append("/").append(file);
+    const auto table = Table::Read(path, files);
     if (!table) return tl::unexpected(table.error());
     const auto rows = Numbers(*table, {"progress", "iteration", "grad_sqr", "grad_var"});
     if (!rows) return tl::unexpected(rows.error());
@@ -144,8 +148,9 @@ Result<void> Application::ReadRuns(const std::string& folder) {
   return {};
 }
 
-Result<void> Application::ReadMesh(const std::string& points, const std::string& tetrahedra) {
-  const auto point_table = Table::Read(points);
+Result<void> Application::ReadMesh(const std::string& points, const std::string& tetrahedra,
+                                   const TraceFiles& files) {
+  const auto point_table = Table::Read(points, files);
   if (!point_table) return tl::unexpected(point_table.error());
   const auto rows =
       Numbers(*point_table, {"num_nodes", "num_replicas", "local_bsz", "step_time", "sync_time"});
@@ -155,7 +160,7 @@ Result<void> Application::ReadMesh(const std::string& points, const std::string&
     measured.push_back({cells[0], cells[1], cells[2]});
     corner_times_.push_back({cells[3], cells[4]});
   }
-  const auto mesh_table = Table::Read(tetrahedra);
+  const auto mesh_table = Table::Read(tetrahedra, files);
   if (!mesh_table) return tl::unexpected(mesh_table.error());
   const auto corners = Numbers(*mesh_table, {"p0", "p1", "p2", "p3"});
   if (!corners) return tl::unexpected(corners.error());

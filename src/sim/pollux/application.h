@@ -16,6 +16,7 @@
 
 #include "base/result.h"
 #include "sim/pollux/mesh.h"
+#include "sim/trace/files.h"
 
 namespace muster::sim {
 
@@ -33,7 +34,8 @@ struct Gradient {
 class Application {
  public:
   static Result<std::unique_ptr<Application>> Read(const std::string& folder,
-                                                   const std::string& name);
+                                                   const std::string& name,
+                                                   const TraceFiles& files = {});
 
   const std::string& name() const { return name_; }
   int max_epochs() const { return max_epochs_; }
@@ -59,9 +61,10 @@ class Application {
     StepTimes times;
   };
 
-  Result<void> ReadPlacements(const std::string& path);
-  Result<void> ReadRuns(const std::string& folder);
-  Result<void> ReadMesh(const std::string& points, const std::string& tetrahedra);
+  Result<void> ReadPlacements(const std::string& path, const TraceFiles& files);
+  Result<void> ReadRuns(const std::string& folder, const TraceFiles& files);
+  Result<void> ReadMesh(const std::string& points, const std::string& tetrahedra,
+                        const TraceFiles& files);
   StepTimes Interpolate(double nodes, double gpus, double local) const;
   // The neighbours of a batch among those measured, and the weight of the upper one.
   struct Between {

@@ -7,18 +7,19 @@
 #include <map>
 #include <memory>
 
+#include "base/quantile.h"
 #include "sim/pollux/alnair.h"
 #include "sim/pollux/muster_policy.h"
 #include "sim/pollux/optimus.h"
 #include "sim/pollux/pollux.h"
 #include "sim/pollux/tiresias.h"
-#include "sim/quantile.h"
 #include "sim/trace/table.h"
 
 namespace muster::sim {
 namespace {
 
 constexpr std::int64_t kIntervalSeconds = 60;
+constexpr double kLatestSeconds = 1e10;  // three hundred years
 
 using Factory = std::unique_ptr<AllocationPolicy> (*)(const ArenaOptions&);
 
@@ -68,7 +69,7 @@ class Arena {
  public:
   static Result<std::unique_ptr<Arena>> Make(const ArenaOptions& options,
                                              const AllocationPolicy& policy);
-  ArenaResult Run(AllocationPolicy& policy, Clock& clock);
+  Result<ArenaResult> Run(AllocationPolicy& policy, Clock& clock);
 
  private:
   explicit Arena(const ArenaOptions& options) : options_(options) {}
@@ -91,7 +92,7 @@ Result<std::unique_ptr<Arena>> Arena::Make(const ArenaOptions& options,
 }
 
 Result<void> Arena::ReadWorkload(bool adaptive) {
-  const auto table = Table::Read(options_.workload);
+  const auto table = Table::Read(options_.workload, options_.files);
   if (!table) return tl::unexpected(table.error());
   std::array<std::size_t, 5> columns{};
   constexpr std::array<const char*, 5> kNames = {"name", "time", "application", "num_replicas",
@@ -112,7 +113,8 @@ Result<void> Arena::ReadWorkload(bool adaptive) {
     if (!batch) return tl::unexpected(batch.error());
     auto& application = applications_[table->Text(row, columns[2])];
     if (!application) {
-      auto read = Application::Read(options_.profiles, table->Text(row, columns[2]));
+      auto read =
+          Application::Read(options_.profiles, table->Text(row, columns[2]), options_.files);
       if (!read) return tl::unexpected(read.error());
       application = std::move(*read);
     }
@@ -122,8 +124,9 @@ Result<void> Arena::ReadWorkload(bool adaptive) {
     request.batch = static_cast<int>(*batch);
     request.fixed_batch = !adaptive || application->name() == "ncf";
     request.learns = adaptive;
-    if (*submit < 0 || *gpus < 1 || *gpus > options_.nodes * options_.gpus_per_node ||
-        *batch < application->first_batch() || *batch > application->max_batch()) {
+    if (*submit < 0 || *submit > kLatestSeconds || *gpus < 1 ||
+        *gpus > options_.nodes * options_.gpus_per_node || *batch < application->first_batch() ||
+        *batch > application->max_batch()) {
       return Fail(ErrorCode::kInvalid,
                   fmt::format("{}{} GPUs with a batch of {} cannot run here", table->Where(row),
                               *gpus, *batch),
@@ -137,7 +140,7 @@ Result<void> Arena::ReadWorkload(bool adaptive) {
   return {};
 }
 
-ArenaResult Arena::Run(AllocationPolicy& policy, Clock& clock) {
+Result<ArenaResult> Arena::Run(AllocationPolicy& policy, Clock& clock) {
   const auto seconds_since = [&](std::int64_t start_ns) {
     return static_cast<double>(clock.MonotonicNs() - start_ns) * 1e-9;
   };
@@ -156,6 +159,10 @@ ArenaResult Arena::Run(AllocationPolicy& policy, Clock& clock) {
         scene.jobs.push_back(job.get());
       }
     }
+    if (options_.progress) {
+      const auto share = static_cast<double>(ended) / static_cast<double>(jobs_.size());
+      if (auto on = options_.progress(share); !on) return tl::unexpected(on.error());
+    }
     if (scene.jobs.empty()) continue;
     const auto decision = clock.MonotonicNs();
     auto allocation = policy.Decide(scene);
@@ -163,8 +170,6 @@ ArenaResult Arena::Run(AllocationPolicy& policy, Clock& clock) {
     for (std::size_t i = 0; i < scene.jobs.size(); ++i) {
       Move(*scene.jobs[i], std::move(allocation[i]), scene.now_s);
     }
-    if (options_.progress)
-      options_.progress(static_cast<double>(ended) / static_cast<double>(jobs_.size()));
   }
   auto result = Sum();
   result.policy_ms_p50 = Quantile(std::move(decisions_ms), 0.5);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "sim/trace/files.h"
 
 namespace muster::sim {
 
@@ -21,7 +22,9 @@ struct ArenaOptions {
   std::uint64_t seed = 0;
   int nodes = 16;
   int gpus_per_node = 4;
-  std::function<void(double)> progress = {};  // told the share of jobs that have ended
+  TraceFiles files = {};
+  // Told the share of jobs that have ended; its error ends the run.
+  std::function<Result<void>(double)> progress = {};
 };
 
 struct ArenaResult {

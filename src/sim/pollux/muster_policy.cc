@@ -78,8 +78,9 @@ void MusterPolicy::Know(const Scene& scene) {
       found->second = *id;
     }
     const auto* known = cluster_->job(found->second).speed.get();
-    const bool news = job->model() && (known == nullptr || known->model() != *job->model() ||
-                                       known->most_gpus() != job->most_gpus_seen());
+    const bool news =
+        job->model() && (known == nullptr || known->models().at("") != *job->model() ||
+                         known->most_gpus() != job->most_gpus_seen());
     if (news) cluster_->ReportSpeed(found->second, {*job->model(), job->most_gpus_seen()});
   }
 }

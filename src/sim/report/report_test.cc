@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/temp_folder.h"
 #include "base/tree.h"
 #include "sim/report/folder.h"
 
@@ -129,14 +130,9 @@ TEST(OpenbReport, ShowsTheSpreadWhereThereAreSeveralSeeds) {
 
 class ReportFolder : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "muster-report-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  std::string In(const std::string& name) const { return folder_ + "/" + name; }
+  std::string In(const std::string& name) const { return folder_ / name; }
 
-  std::string folder_;
+  TempFolder folder_;
 };
 
 TEST_F(ReportFolder, IsMadeAndOnlyWrittenOverWhenThatIsWanted) {
@@ -158,7 +154,7 @@ TEST_F(ReportFolder, IsMadeAndOnlyWrittenOverWhenThatIsWanted) {
 TEST_F(ReportFolder, OfAnotherKindIsNeverTaken) {
   std::ofstream(In("index.html")) << "<html>my home page</html>";
   for (const bool over : {false, true}) {
-    const auto refused = CheckFolder(folder_, over);
+    const auto refused = CheckFolder(folder_.path(), over);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
     EXPECT_THAT(refused.error().hint, Not(HasSubstr("--yes")));

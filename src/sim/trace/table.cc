@@ -1,21 +1,14 @@
 #include "sim/trace/table.h"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstring>
-#include <memory>
 #include <utility>
 
 namespace muster::sim {
 namespace {
-
-constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // a gzipped file may hold anything
 
 // The cells of one line. A cell in quotes may hold separators, and a doubled quote for one.
 std::vector<std::string> Split(std::string_view line, char separator) {
@@ -53,44 +46,10 @@ bool Parse(const std::string& text, Value& value) {
 
 }  // namespace
 
-Result<std::string> ReadUnpacked(const std::string& path) {
-  errno = 0;
-  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
-  if (!file) {
-    return Fail(ErrorCode::kNotFound, fmt::format("cannot open {}: {}", path, std::strerror(errno)),
-                "check the path");
-  }
-  std::string out;
-  std::array<char, 1 << 16> piece{};
-  for (;;) {
-    const int got = gzread(file.get(), piece.data(), piece.size());
-    if (got < 0) {
-      int code = 0;
-      const char* why = gzerror(file.get(), &code);
-      return Fail(
-          ErrorCode::kInvalid,
-          fmt::format("cannot read {}: {}", path, code == Z_ERRNO ? std::strerror(errno) : why),
-          "the file is damaged, or a folder");
-    }
-    if (got == 0) break;
-    out.append(piece.data(), static_cast<std::size_t>(got));
-    if (out.size() > kMostBytes) {
-      return Fail(ErrorCode::kInvalid, fmt::format("{} has more than 1 GiB of text", path),
-                  "cut it into pieces");
-    }
-  }
-  // A packed file that was cut off reads like one that ended.
-  if (int code = 0; gzerror(file.get(), &code) != nullptr && code == Z_BUF_ERROR) {
-    return Fail(ErrorCode::kInvalid, fmt::format("{} ends in the middle of its packed data", path),
-                "copy it again");
-  }
-  return out;
-}
-
-Result<Table> Table::Read(const std::string& path, char separator, std::vector<std::string> head) {
-  const auto text = ReadUnpacked(path);
+Result<Table> Table::Read(const std::string& path, const TraceFiles& files) {
+  const auto text = files.Read(path);
   if (!text) return tl::unexpected(text.error());
-  return FromText(path, *text, separator, std::move(head));
+  return FromText(path, *text);
 }
 
 Result<Table> Table::FromText(const std::string& path, std::string_view text, char separator,

@@ -11,15 +11,15 @@
 #include <vector>
 
 #include "base/result.h"
+#include "sim/trace/files.h"
 
 namespace muster::sim {
 
 class Table {
  public:
-  // `head`: the names of the columns where the file itself has no line for them.
-  static Result<Table> Read(const std::string& path, char separator = ',',
-                            std::vector<std::string> head = {});
-  // The same from a text that was read already; `path` is what mistakes are told with.
+  static Result<Table> Read(const std::string& path, const TraceFiles& files = {});
+  // From a text that was read already; `path` is what mistakes are told with, `head` the names of
+  // the columns where the text itself has no line for them.
   static Result<Table> FromText(const std::string& path, std::string_view text,
                                 char separator = ',', std::vector<std::string> head = {});
 
@@ -43,8 +43,5 @@ class Table {
   std::vector<std::vector<std::string>> cells_;
   std::vector<std::size_t> lines_;  // of each row, from 1
 };
-
-// The whole file, unpacked where it is gzipped.
-Result<std::string> ReadUnpacked(const std::string& path);
 
 }  // namespace muster::sim

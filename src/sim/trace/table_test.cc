@@ -4,26 +4,19 @@
 #include <zlib.h>
 
 #include <filesystem>
-#include <fstream>
+
+#include "base/temp_folder.h"
 
 namespace muster::sim {
 namespace {
 
 class TableTest : public ::testing::Test {
  protected:
-  TableTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "muster-table-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
+  std::string Write(const std::string& name, const std::string& text) const {
+    return folder_.Write(name, text);
   }
-  ~TableTest() override { std::filesystem::remove_all(folder_); }
-
-  std::string Write(const std::string& name, const std::string& text) {
-    const auto path = (folder_ / name).string();
-    std::ofstream(path) << text;
-    return path;
-  }
-  std::string Pack(const std::string& name, const std::string& text) {
-    const auto path = (folder_ / name).string();
+  std::string Pack(const std::string& name, const std::string& text) const {
+    const auto path = folder_ / name;
     gzFile file = gzopen(path.c_str(), "wb");
     EXPECT_EQ(gzwrite(file, text.data(), static_cast<unsigned>(text.size())),
               static_cast<int>(text.size()));
@@ -31,7 +24,7 @@ class TableTest : public ::testing::Test {
     return path;
   }
 
-  std::filesystem::path folder_;
+  TempFolder folder_;
 };
 
 TEST_F(TableTest, CellsAreFoundByTheNameOfTheirColumn) {
@@ -51,7 +44,7 @@ TEST_F(TableTest, AGzippedFileIsReadAlike) {
 }
 
 TEST_F(TableTest, AFileWithoutAHeadLineIsGivenOne) {
-  const auto table = Table::Read(Write("a.tsv", "x\t1\ny\t2\n"), '\t', {"what", "many"});
+  const auto table = Table::FromText("a.tsv", "x\t1\ny\t2\n", '\t', {"what", "many"});
   ASSERT_TRUE(table);
   EXPECT_EQ(table->rows(), 2U);
   EXPECT_EQ(table->Integer(1, *table->Column("many")), 2);
@@ -69,9 +62,9 @@ TEST_F(TableTest, WhatIsWrongIsSaidWithItsLine) {
 }
 
 TEST_F(TableTest, NoFileAnEmptyOneAFolderAndATornOneAreRefused) {
-  EXPECT_EQ(Table::Read((folder_ / "none.csv").string()).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(Table::Read(folder_ / "none.csv").error().code, ErrorCode::kNotFound);
   EXPECT_FALSE(Table::Read(Write("empty.csv", "")));
-  EXPECT_FALSE(Table::Read(folder_.string()));
+  EXPECT_FALSE(Table::Read(folder_.path()));
   const auto packed = Pack("torn.csv.gz", std::string(100'000, 'a') + "\nb\n");
   std::filesystem::resize_file(packed, std::filesystem::file_size(packed) - 12);
   EXPECT_FALSE(Table::Read(packed));

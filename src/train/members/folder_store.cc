@@ -1,0 +1,78 @@
+#include "train/members/folder_store.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "base/files.h"
+#include "base/secret.h"
+
+namespace muster::train {
+
+namespace {
+
+bool SyncFolder(const std::string& folder) {
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool done = ::fsync(fd) == 0;
+  const int reason = errno;
+  ::close(fd);
+  errno = reason;
+  return done;
+}
+
+}  // namespace
+
+Result<std::string> FolderStore::Draft(const std::string& value, bool durable) const {
+  if (::mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST) {
+    return tl::unexpected(PathError(folder_, errno));
+  }
+  std::string path = folder_ + "/.draft-" + NewSecretHex(8);
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) return tl::unexpected(PathError(path, errno));
+  errno = ENOSPC;  // what stands when less is written than was asked for
+  const bool kept = ::write(fd, value.data(), value.size()) == static_cast<ssize_t>(value.size()) &&
+                    (!durable || ::fsync(fd) == 0);
+  const int reason = errno;
+  ::close(fd);
+  if (!kept) {
+    ::unlink(path.c_str());
+    return tl::unexpected(PathError(path, reason));
+  }
+  return path;
+}
+
+Result<std::string> FolderStore::Claim(const std::string& key, const std::string& value) {
+  auto draft = Draft(value, durable_);
+  if (!draft) return draft;
+  const std::string path = folder_ + "/" + key;
+  const int failed = ::link(draft->c_str(), path.c_str()) == 0 ? 0 : errno;
+  ::unlink(draft->c_str());
+  if (failed != 0 && failed != EEXIST) return tl::unexpected(PathError(path, failed));
+  // Also what another one claimed: it may have been killed before it came to this.
+  if (durable_ && !SyncFolder(folder_)) return tl::unexpected(PathError(folder_, errno));
+  if (failed == 0) return value;
+  return ReadFile(path);
+}
+
+Result<void> FolderStore::Write(const std::string& key, const std::string& value) {
+  const auto draft = Draft(value, false);
+  if (!draft) return tl::unexpected(draft.error());
+  const std::string path = folder_ + "/" + key;
+  if (::rename(draft->c_str(), path.c_str()) == 0) return {};
+  const int reason = errno;
+  ::unlink(draft->c_str());
+  return tl::unexpected(PathError(path, reason));
+}
+
+Result<std::optional<std::string>> FolderStore::Read(const std::string& key) {
+  auto text = ReadFile(folder_ + "/" + key);
+  if (text) return std::move(*text);
+  if (text.error().code == ErrorCode::kNotFound) return std::nullopt;
+  return tl::unexpected(text.error());
+}
+
+}  // namespace muster::train

@@ -1,0 +1,476 @@
+#include "train/mesh/link.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/check.h"
+
+#if defined(__SANITIZE_THREAD__)
+extern "C" void AnnotateIgnoreReadsBegin(const char* file, int line);
+extern "C" void AnnotateIgnoreReadsEnd(const char* file, int line);
+#endif
+
+namespace muster::train {
+namespace {
+
+// The thread sanitizer notes what sendmsg read when the call is over. By then the peer may have
+// answered, and another thread may have received the answer into the same place, as it may.
+ssize_t SendNow(int fd, const msghdr& message) {
+#if defined(__SANITIZE_THREAD__)
+  AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+#endif
+  const ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+#if defined(__SANITIZE_THREAD__)
+  AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+#endif
+  return sent;
+}
+
+constexpr std::size_t kHeader = sizeof(FrameHeader);
+static_assert(kHeader == 32);
+constexpr std::size_t kStaged = 4096;         // read ahead beyond the frame at hand
+constexpr std::size_t kWaste = 256 << 10U;    // read at a time of what is thrown away
+constexpr std::size_t kReadTurn = 4U << 20U;  // before another connection has its turn
+constexpr std::size_t kGathered = 64 << 10U;  // of control frames in one call
+constexpr std::size_t kPooled = 64;
+
+std::span<const std::byte> BytesOf(const FrameHeader& header) {
+  return std::as_bytes(std::span(&header, 1));
+}
+
+}  // namespace
+
+Link::Link(Trusted trusted, LinkOwner& owner, Throttle& throttle)
+    : peer_(trusted.peer),
+      fd_(std::move(trusted.fd)),
+      owner_(owner),
+      throttle_(throttle),
+      pair_segment_(std::move(trusted.pair)),
+      theirs_(std::move(trusted.theirs)),
+      mine_(trusted.dialed ? 0 : 1),
+      heard_ns_(NowNs()),
+      seal_(std::move(trusted.seal)),
+      staged_(kStaged),
+      open_(std::move(trusted.open)),
+      waste_(kWaste) {
+  if (pair_segment_) {
+    pair_ = reinterpret_cast<Pair*>(pair_segment_->bytes().data());
+  } else {
+    own_pair_ = std::make_unique<Pair>();
+    pair_ = own_pair_.get();
+  }
+}
+
+void Link::Shut() {
+  shut_ = true;
+  shutdown(fd_.get(), SHUT_RDWR);
+}
+
+void Link::Beat() { Push(control_, {.header = {}}); }
+
+void Link::Tell(std::string bytes) {
+  MUSTER_CHECK(bytes.size() <= kMostTold, "a control message is small");
+  const FrameHeader header{FrameKind::kTold, 0, 0, 0, bytes.size()};
+  Push(control_, {.header = header, .own = std::move(bytes)});
+}
+
+void Link::GiveUp(std::uint64_t generation) {
+  Push(control_, {.header = {FrameKind::kGaveUp, 0, generation, 0, 0}});
+}
+
+void Link::OfferBulk(std::uint64_t generation, Tag tag, std::span<const std::byte> bytes) {
+  MUSTER_CHECK(bytes.size() <= kMostBulk, "an offer has at most 64 GiB");
+  {
+    const std::lock_guard lock(arrived_mutex_);
+    unacknowledged_[{generation, tag}] = true;
+  }
+  const FrameHeader header{FrameKind::kBulk, 0, generation, tag, bytes.size()};
+  Push(bulk_, {.header = header, .borrowed = bytes});
+}
+
+bool Link::Done(std::uint64_t generation, Tag tag) const {
+  const std::lock_guard lock(arrived_mutex_);
+  return !unacknowledged_.contains({generation, tag});
+}
+
+void Link::Push(std::deque<Frame>& queue, Frame frame) {
+  if (shut_) return;
+  {
+    const std::lock_guard lock(queue_mutex_);
+    queue.push_back(std::move(frame));
+  }
+  Flush();
+}
+
+void Link::Flush() {
+  while (!shut_) {
+    {
+      const std::unique_lock lock(send_mutex_, std::try_to_lock);
+      if (!lock || broken_) return;
+      if (!current_) current_ = Gather();
+      if (current_ && !SendSome(*current_)) return;
+      current_.reset();
+    }
+    // What was queued while this thread sent is its to send as well.
+    const std::lock_guard lock(queue_mutex_);
+    if (control_.empty() && bulk_.empty()) return;
+  }
+}
+
+// Everything small that waits, and the next bulk frame behind it.
+std::optional<Link::Outgoing> Link::Gather() {
+  const std::lock_guard lock(queue_mutex_);
+  if (control_.empty() && bulk_.empty()) return {};
+  Outgoing out;
+  const auto append = [](std::string& to, std::span<const std::byte> bytes) {
+    to.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  while (!control_.empty() && out.head.size() < kGathered) {
+    Frame& frame = control_.front();
+    auto payload = std::as_writable_bytes(std::span(frame.own));
+    std::array<std::byte, kSealBytes> seal{};
+    if (seal_) seal = seal_->Seal(BytesOf(frame.header), payload, payload.data());
+    append(out.head, BytesOf(frame.header));
+    append(out.head, payload);
+    append(out.head, std::span(seal).first(SealSize()));
+    control_.pop_front();
+  }
+  if (bulk_.empty() || !control_.empty()) return out;
+  const Frame& frame = bulk_.front();
+  append(out.head, BytesOf(frame.header));
+  out.generation = frame.header.generation;
+  out.borrowed = frame.borrowed;
+  if (seal_) {
+    out.own.resize(frame.borrowed.size());
+    append(out.tail, seal_->Seal(BytesOf(frame.header), frame.borrowed,
+                                 reinterpret_cast<std::byte*>(out.own.data())));
+  }
+  bulk_.pop_front();
+  return out;
+}
+
+// Whether all of it has gone.
+bool Link::SendSome(Outgoing& out) {
+  const auto payload = out.payload();
+  const std::array<std::span<const std::byte>, 3> parts{std::as_bytes(std::span(out.head)), payload,
+                                                        std::as_bytes(std::span(out.tail))};
+  const std::size_t total = out.head.size() + payload.size() + out.tail.size();
+  while (out.sent < total) {
+    std::size_t allowed = total - out.sent;
+    if (out.generation) allowed = throttle_.Take(allowed);
+    if (allowed == 0) {
+      owner_.WantsTime(*this);
+      return false;
+    }
+    std::array<iovec, 3> pieces{};
+    std::size_t count = 0, skip = out.sent, left = allowed;
+    for (const auto& part : parts) {
+      const std::size_t from = std::min(skip, part.size());
+      const std::size_t bytes = std::min(left, part.size() - from);
+      skip -= from;
+      left -= bytes;
+      if (bytes > 0) pieces[count++] = {const_cast<std::byte*>(part.data()) + from, bytes};
+    }
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = count;
+    const ssize_t sent = SendNow(fd_.get(), message);
+    const auto gone = static_cast<std::size_t>(std::max<ssize_t>(sent, 0));
+    if (out.generation) throttle_.GiveBack(allowed - gone);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno == EAGAIN) {
+      owner_.WantsRoom(*this);
+      return false;
+    }
+    if (sent < 0) {  // what was sent before the end may still be read: the reader tells it
+      broken_ = true;
+      return false;
+    }
+    out.sent += gone;
+  }
+  return true;
+}
+
+void Link::Withdraw(std::uint64_t generation) {
+  {
+    const std::lock_guard lock(queue_mutex_);
+    std::erase_if(bulk_, [&](const Frame& f) { return f.header.generation <= generation; });
+  }
+  {
+    const std::lock_guard lock(send_mutex_);
+    if (current_ && current_->generation && current_->own.empty()) {
+      const auto rest = current_->borrowed;
+      current_->own.assign(reinterpret_cast<const char*>(rest.data()), rest.size());
+    }
+  }
+  const std::lock_guard read_lock(read_mutex_);
+  const std::lock_guard lock(arrived_mutex_);
+  const auto old = [&](const auto& entry) { return entry.first.first <= generation; };
+  std::erase_if(unacknowledged_, old);
+  std::erase_if(expected_, old);
+  if (incoming_ && incoming_->expected && incoming_->header.generation <= generation) {
+    incoming_->into = nullptr;
+    incoming_->expected = false;
+  }
+}
+
+bool Link::Read(bool wait) {
+  std::unique_lock lock(read_mutex_, std::defer_lock);
+  if (wait) {
+    lock.lock();
+  } else if (!lock.try_lock()) {
+    return false;
+  }
+  std::size_t total = 0;
+  while (total < kReadTurn && !shut_ && !over_) {
+    const ssize_t got = ReceiveSome();
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) break;
+    over_ = got <= 0;
+    if (!over_) {
+      heard_ns_.store(NowNs(), std::memory_order_relaxed);
+      total += static_cast<std::size_t>(got);
+      over_ = !TakeStaged();
+    }
+    if (over_) owner_.Ended(*this);
+  }
+  return total > 0;
+}
+
+// Into the frame at hand, and what comes after it into the staging area.
+ssize_t Link::ReceiveSome() {
+  std::array<iovec, 3> pieces{};
+  std::size_t count = 0, direct = 0;
+  if (incoming_) {
+    const std::size_t length = incoming_->header.length;
+    if (incoming_->got < length) {
+      direct = length - incoming_->got;
+      if (incoming_->into != nullptr) {
+        pieces[count++] = {incoming_->into + incoming_->got, direct};
+      } else {
+        direct = std::min(direct, kWaste);
+        pieces[count++] = {waste_.data(), direct};
+      }
+    }
+    const std::size_t sealed = incoming_->got + direct;
+    if (sealed >= length && sealed < length + SealSize()) {
+      const std::size_t from = sealed - length;
+      pieces[count++] = {incoming_->seal.data() + from, kSealBytes - from};
+      direct += kSealBytes - from;
+    }
+  }
+  // Only behind the whole of the frame.
+  if (!incoming_ || incoming_->got + direct == incoming_->header.length + SealSize()) {
+    pieces[count++] = {staged_.data() + staged_to_, kStaged - staged_to_};
+  }
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = count;
+  const ssize_t got = recvmsg(fd_.get(), &message, MSG_DONTWAIT);
+  if (got > 0) {
+    const std::size_t to_frame = std::min(direct, static_cast<std::size_t>(got));
+    if (incoming_) incoming_->got += to_frame;
+    staged_to_ += static_cast<std::size_t>(got) - to_frame;
+  }
+  return got;
+}
+
+// False: the other side breaks the rules.
+bool Link::TakeStaged() {
+  while (true) {
+    if (incoming_) {
+      auto& frame = *incoming_;
+      const std::size_t length = frame.header.length;
+      while (staged_from_ < staged_to_ && frame.got < length + SealSize()) {
+        const bool in_payload = frame.got < length;
+        const std::size_t end = in_payload ? length : length + SealSize();
+        const std::size_t bytes = std::min(staged_to_ - staged_from_, end - frame.got);
+        std::byte* into = in_payload ? frame.into : frame.seal.data();
+        const std::size_t at = in_payload ? frame.got : frame.got - length;
+        if (into != nullptr) std::memcpy(into + at, staged_.data() + staged_from_, bytes);
+        frame.got += bytes;
+        staged_from_ += bytes;
+      }
+      if (frame.got < length + SealSize()) break;
+      if (!Finish()) return false;
+    }
+    if (staged_to_ - staged_from_ < kHeader) break;
+    FrameHeader header;
+    std::memcpy(&header, staged_.data() + staged_from_, kHeader);
+    staged_from_ += kHeader;
+    if (!Begin(header)) return false;
+  }
+  std::memmove(staged_.data(), staged_.data() + staged_from_, staged_to_ - staged_from_);
+  staged_to_ -= staged_from_;
+  staged_from_ = 0;
+  return true;
+}
+
+bool Link::Begin(const FrameHeader& header) {
+  incoming_.emplace();
+  auto& frame = *incoming_;
+  frame.header = header;
+  switch (header.kind) {
+    case FrameKind::kBeat:
+    case FrameKind::kDone:
+    case FrameKind::kGaveUp:
+      return header.length == 0;
+    case FrameKind::kTold:
+      if (header.length > kMostTold) return false;
+      frame.told.resize(header.length);
+      frame.into = reinterpret_cast<std::byte*>(frame.told.data());
+      return true;
+    case FrameKind::kBulk:
+      break;
+    default:
+      return false;
+  }
+  if (header.length > kMostBulk) return false;
+  const std::lock_guard lock(arrived_mutex_);
+  if (header.generation < generation_) return true;
+  const auto expected = expected_.find({header.generation, header.tag});
+  if (expected != expected_.end() && !expected->second.filling &&
+      expected->second.into.size() == header.length) {
+    expected->second.filling = true;
+    frame.expected = true;
+    frame.into = expected->second.into.data();
+  } else {
+    frame.buffer = TakeBuffer(header.length);
+    frame.into = frame.buffer.data.get();
+  }
+  return true;
+}
+
+bool Link::Finish() {
+  Incoming frame = std::move(*incoming_);
+  incoming_.reset();
+  if (frame.header.kind == FrameKind::kTold) {  // it moved along with the string
+    frame.into = reinterpret_cast<std::byte*>(frame.told.data());
+  }
+  if (open_) {
+    if (frame.into == nullptr && frame.header.length > 0) {
+      open_->Skip();
+    } else if (!open_->Open(BytesOf(frame.header), {frame.into, frame.header.length}, frame.seal)) {
+      return false;
+    }
+  }
+  switch (frame.header.kind) {
+    case FrameKind::kTold:
+      owner_.Told(*this, std::move(frame.told));
+      break;
+    case FrameKind::kBulk:
+      FinishBulk(std::move(frame));
+      break;
+    case FrameKind::kDone: {
+      {
+        const std::lock_guard lock(arrived_mutex_);
+        unacknowledged_.erase({frame.header.generation, frame.header.tag});
+      }
+      bell().Ring();
+      break;
+    }
+    case FrameKind::kGaveUp:
+      gave_up_ = frame.header.generation;
+      owner_.GaveUp(*this);
+      break;
+    case FrameKind::kBeat:
+      break;
+  }
+  return true;
+}
+
+void Link::FinishBulk(Incoming frame) {
+  const Key key{frame.header.generation, frame.header.tag};
+  {
+    const std::lock_guard lock(arrived_mutex_);
+    if (frame.expected) {
+      expected_[key].filled = true;
+    } else if (frame.header.generation < generation_ || arrived_.contains(key) ||
+               frame.into == nullptr) {
+      GiveBuffer(std::move(frame.buffer));
+      return;
+    } else {
+      arrived_[key] = std::move(frame.buffer);
+    }
+  }
+  if (frame.expected) {
+    Push(control_, {.header = {FrameKind::kDone, 0, key.first, key.second, 0}});
+  }
+  bell().Ring();
+}
+
+std::optional<std::span<const std::byte>> Link::Arrived(std::uint64_t generation, Tag tag) {
+  const std::lock_guard lock(arrived_mutex_);
+  const auto found = arrived_.find({generation, tag});
+  if (found == arrived_.end()) return {};
+  return std::span<const std::byte>(found->second.data.get(), found->second.size);
+}
+
+void Link::Release(std::uint64_t generation, Tag tag) {
+  {
+    const std::lock_guard lock(arrived_mutex_);
+    const auto found = arrived_.find({generation, tag});
+    if (found == arrived_.end()) return;
+    GiveBuffer(std::move(found->second));
+    arrived_.erase(found);
+  }
+  Push(control_, {.header = {FrameKind::kDone, 0, generation, tag, 0}});
+}
+
+void Link::Expect(std::uint64_t generation, Tag tag, std::span<std::byte> into) {
+  const std::lock_guard lock(arrived_mutex_);
+  expected_.try_emplace({generation, tag}, Expected{into, false, false});
+}
+
+bool Link::Filled(std::uint64_t generation, Tag tag) {
+  const std::lock_guard lock(arrived_mutex_);
+  const auto found = expected_.find({generation, tag});
+  return found != expected_.end() && found->second.filled;
+}
+
+void Link::Unexpect(std::uint64_t generation, Tag tag) {
+  const std::lock_guard read_lock(read_mutex_);
+  const std::lock_guard lock(arrived_mutex_);
+  const auto found = expected_.find({generation, tag});
+  if (found == expected_.end()) return;
+  if (incoming_ && incoming_->expected && incoming_->header.generation == generation &&
+      incoming_->header.tag == tag) {
+    incoming_->into = nullptr;
+    incoming_->expected = false;
+  }
+  expected_.erase(found);
+}
+
+void Link::SetGeneration(std::uint64_t generation) {
+  const std::lock_guard lock(arrived_mutex_);
+  generation_ = generation;
+  for (auto at = arrived_.begin(); at != arrived_.end() && at->first.first < generation;) {
+    GiveBuffer(std::move(at->second));
+    at = arrived_.erase(at);
+  }
+}
+
+Buffer Link::TakeBuffer(std::size_t size) {
+  const auto fits = [&](const Buffer& b) { return b.capacity >= size && b.capacity / 4 <= size; };
+  const auto found = std::ranges::find_if(pool_, fits);
+  if (found == pool_.end()) {
+    return {std::make_unique_for_overwrite<std::byte[]>(std::max<std::size_t>(size, 1)), size,
+            size};
+  }
+  Buffer out = std::move(*found);
+  *found = std::move(pool_.back());
+  pool_.pop_back();
+  out.size = size;
+  return out;
+}
+
+void Link::GiveBuffer(Buffer buffer) {
+  if (buffer.data == nullptr || pool_.size() >= kPooled) return;
+  pool_.push_back(std::move(buffer));
+}
+
+}  // namespace muster::train

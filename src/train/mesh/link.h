@@ -1,0 +1,189 @@
+// Link: one trusted connection: frames out, frames in, and what has arrived but is not looked at.
+//
+// Control messages go before bulk that has not begun. Bulk is written straight from the memory of
+// the one who offers and read straight into that of one who waits in Fetch, else into a buffer that
+// is used again. Any thread may send or read when it finds the socket free, so that a wait need not
+// go through the thread of the mesh; whoever reads, control messages are handed to the owner in
+// order. Frames are checked by their seal when encrypted and not at all otherwise.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "train/mesh/fabric.h"
+#include "train/mesh/handshake.h"
+#include "train/mesh/pair.h"
+#include "train/mesh/throttle.h"
+
+namespace muster::train {
+
+enum class FrameKind : std::uint32_t { kBeat = 1, kTold, kBulk, kDone, kGaveUp };
+struct FrameHeader {
+  FrameKind kind = FrameKind::kBeat;
+  std::uint32_t unused = 0;
+  std::uint64_t generation = 0, tag = 0, length = 0;
+};
+constexpr std::uint64_t kMostTold = std::uint64_t{64} << 20U;
+constexpr std::uint64_t kMostBulk = std::uint64_t{1} << 36U;
+
+// Bytes of no value yet, taken from a pool and given back.
+struct Buffer {
+  std::unique_ptr<std::byte[]> data;
+  std::size_t capacity = 0, size = 0;
+};
+
+// A frame that is being read.
+struct Incoming {
+  FrameHeader header;
+  std::byte* into = nullptr;  // null: thrown away
+  std::size_t got = 0;        // of the payload and the seal
+  Buffer buffer;
+  std::string told;
+  bool expected = false;
+  std::array<std::byte, kSealBytes> seal{};
+};
+
+class Link;
+// Whom a link tells, from any thread; must not call back into the link.
+class LinkOwner {
+ public:
+  virtual ~LinkOwner() = default;
+  virtual void Told(const Link& link, std::string bytes) = 0;
+  virtual void WantsRoom(const Link& link) = 0;  // call Flush when the socket takes bytes again
+  virtual void WantsTime(const Link& link) = 0;  // call Flush when the throttle lets more through
+  virtual void GaveUp(const Link& link) = 0;     // see gave_up
+  virtual void Ended(const Link& link) = 0;      // the other side has closed, or broke the rules
+};
+
+class Link {
+ public:
+  Link(Trusted trusted, LinkOwner& owner, Throttle& throttle);
+
+  MemberId peer() const { return peer_; }
+  int fd() const { return fd_.get(); }
+  bool shares() const { return theirs_.has_value(); }
+  std::span<const std::byte> theirs() const { return theirs_->bytes(); }
+  Bell& bell() { return pair_->sides[mine_].bell; }  // where threads of this process sleep
+  Bell& their_bell() { return pair_->sides[1 - mine_].bell; }
+  std::array<Slot, kPairSlots>& offers() { return pair_->sides[mine_].offers; }
+  std::array<Slot, kPairSlots>& their_offers() { return pair_->sides[1 - mine_].offers; }
+  Life& life() { return pair_->sides[mine_].life; }
+  Life& their_life() { return pair_->sides[1 - mine_].life; }
+  std::int64_t heard_ns() const { return heard_ns_.load(std::memory_order_relaxed); }
+
+  // The last generation that the peer has given up; 0: none.
+  std::uint64_t gave_up() const { return gave_up_.load(); }
+
+  // Waits until the memory of the peer is mapped, where it is shared.
+  void Settle() {
+    if (theirs_) theirs_->Settle();
+  }
+
+  void Shut();  // both directions, now
+  bool shut() const { return shut_.load(); }
+
+  // Sending.
+  void Beat();
+  void Tell(std::string bytes);
+  void GiveUp(std::uint64_t generation);
+  void OfferBulk(std::uint64_t generation, Tag tag, std::span<const std::byte> bytes);
+  bool Done(std::uint64_t generation, Tag tag) const;  // the peer is done with what was offered
+  void Flush();
+  // Bulk of the generation no longer touches the memory of those who offered or expected it.
+  void Withdraw(std::uint64_t generation);
+
+  // Reading: what is there, at most a few MiB; whether anything was. `wait`: for another thread
+  // that reads right now, instead of leaving it to it.
+  bool Read(bool wait);
+  std::optional<std::span<const std::byte>> Arrived(std::uint64_t generation, Tag tag);
+  void Release(std::uint64_t generation, Tag tag);  // and tells the peer that it is done
+  // Straight into `into`, unless it has arrived or begun already.
+  void Expect(std::uint64_t generation, Tag tag, std::span<std::byte> into);
+  bool Filled(std::uint64_t generation, Tag tag);    // all of it is there
+  void Unexpect(std::uint64_t generation, Tag tag);  // `into` is not touched any more
+  // Frames of generations before are dropped from now on.
+  void SetGeneration(std::uint64_t generation);
+
+ private:
+  using Key = std::pair<std::uint64_t, Tag>;
+  struct Frame {
+    FrameHeader header;
+    std::string own = {};
+    std::span<const std::byte> borrowed = {};
+  };
+  // What goes out in one piece: control frames and the header of a bulk frame, then its bytes.
+  struct Outgoing {
+    std::string head;
+    std::optional<std::uint64_t> generation;  // of the bulk frame, where there is one
+    std::string own;
+    std::span<const std::byte> borrowed;
+    std::string tail;  // its seal
+    std::size_t sent = 0;
+    std::span<const std::byte> payload() const {
+      return own.empty() ? borrowed : std::as_bytes(std::span(own));
+    }
+  };
+  struct Expected {
+    std::span<std::byte> into;
+    bool filling = false, filled = false;
+  };
+  void Push(std::deque<Frame>& queue, Frame frame);
+  std::optional<Outgoing> Gather();
+  bool SendSome(Outgoing& out);
+  std::size_t SealSize() const { return seal_ ? kSealBytes : 0; }
+  ssize_t ReceiveSome();
+  bool TakeStaged();
+  bool Begin(const FrameHeader& header);
+  bool Finish();
+  void FinishBulk(Incoming frame);
+  Buffer TakeBuffer(std::size_t size);
+  void GiveBuffer(Buffer buffer);
+
+  const MemberId peer_;
+  const Fd fd_;
+  LinkOwner& owner_;
+  Throttle& throttle_;
+  std::optional<Segment> pair_segment_, theirs_;
+  std::unique_ptr<Pair> own_pair_;  // where memory is not shared
+  Pair* pair_ = nullptr;
+  const std::size_t mine_;
+  std::atomic<bool> shut_ = false;
+  std::atomic<std::int64_t> heard_ns_;
+  std::atomic<std::uint64_t> gave_up_ = 0;
+
+  // Who finds it taken leaves his frames to the one who sends: nobody waits while bytes are copied.
+  std::mutex send_mutex_;
+  std::optional<Outgoing> current_;
+  std::optional<Sealer> seal_;
+  bool broken_ = false;  // nothing more can be sent
+  std::mutex queue_mutex_;
+  std::deque<Frame> control_, bulk_;
+
+  std::mutex read_mutex_;
+  bool over_ = false;  // the other side has closed, or broke the rules
+  std::vector<std::byte> staged_;
+  std::size_t staged_from_ = 0, staged_to_ = 0;
+  std::optional<Incoming> incoming_;
+  std::optional<Sealer> open_;
+  std::vector<std::byte> waste_;
+
+  mutable std::mutex arrived_mutex_;  // what follows
+  std::uint64_t generation_ = 0;
+  std::map<Key, Buffer> arrived_;
+  std::map<Key, Expected> expected_;
+  std::map<Key, bool> unacknowledged_;
+  std::vector<Buffer> pool_;
+};
+
+}  // namespace muster::train

@@ -1,0 +1,477 @@
+#include "train/mesh/mesh.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+#include <thread>
+
+#include "train/mesh/handshake.h"
+#include "train/mesh/test_gang.h"
+
+namespace muster::train {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::vector<std::byte> Pattern(std::size_t size, int seed) {
+  std::vector<std::byte> out(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    out[i] = static_cast<std::byte>((i * 7 + i / 251 + static_cast<std::size_t>(seed)) % 256);
+  }
+  return out;
+}
+
+std::vector<MeshOptions> Same(int count, MeshOptions options = TestOptions()) {
+  return std::vector<MeshOptions>(static_cast<std::size_t>(count), options);
+}
+
+// How the workers of a gang reach each other.
+struct Way {
+  std::string name;
+  MeshOptions options;
+  int hosts = 1;
+};
+
+void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
+
+std::vector<Way> Ways() {
+  std::vector<Way> ways(5, Way{"shared", TestOptions(), 1});
+  ways[1].name = "tcp";
+  ways[1].options.share_memory = false;
+  ways[2].name = "hosts";
+  ways[2].hosts = 2;
+  ways[3].name = "encrypted";
+  ways[3].hosts = 2;
+  ways[3].options.encrypt = true;
+  ways[4].name = "throttled";
+  ways[4].options.share_memory = false;
+  ways[4].options.throttle_bytes_per_s = 200'000'000;
+  return ways;
+}
+
+std::vector<MeshOptions> On(const Way& way, int count) {
+  auto options = Same(count, way.options);
+  for (int i = 0; i < count && way.hosts > 1; ++i) {
+    options[static_cast<std::size_t>(i)].host = "host" + std::to_string(i % way.hosts);
+  }
+  return options;
+}
+
+class MeshWayTest : public testing::TestWithParam<Way> {};
+INSTANTIATE_TEST_SUITE_P(Ways, MeshWayTest, testing::ValuesIn(Ways()),
+                         [](const auto& way) { return way.param.name; });
+
+TEST_P(MeshWayTest, ControlMessagesComeWholeAndInOrder) {
+  TestGang gang(On(GetParam(), 3), [](Worker& worker) {
+    for (int i = 0; i < 200; ++i) {
+      for (const auto& peer : worker.all) {
+        if (peer.id == worker.mesh->self().id) continue;
+        const std::size_t size = i % 50 == 0 ? 100'000 : static_cast<std::size_t>(i);
+        worker.mesh->Tell(peer.id, std::to_string(i) + ":" + std::string(size, 'x'));
+      }
+    }
+    std::map<MemberId, int> next;
+    for (int i = 0; i < 400; ++i) {
+      const auto [from, text] = worker.inbox->NextTold();
+      const int at = next[from]++;
+      const std::size_t size = at % 50 == 0 ? 100'000 : static_cast<std::size_t>(at);
+      EXPECT_EQ(text, std::to_string(at) + ":" + std::string(size, 'x'));
+    }
+    worker.End();
+  });
+  gang.EndAll();
+}
+
+// From shared memory and from elsewhere, looked at and fetched, of many sizes, several at a time.
+TEST_P(MeshWayTest, WhatIsOfferedIsSeen) {
+  TestGang gang(On(GetParam(), 3), [](Worker& worker) {
+    const auto fabric = worker.Enter(1);
+    ASSERT_TRUE(fabric);
+    const auto memory = worker.mesh->memory();
+    const std::vector<std::size_t> sizes{0, 1, 31, 4095, 4096, 70'001, 400'000, 3'000'001};
+    std::vector<std::vector<std::byte>> elsewhere;
+    std::size_t used = 0;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      elsewhere.push_back(Pattern(sizes[i], worker.rank));
+      std::span<const std::byte> bytes = elsewhere.back();
+      if (i % 2 == 0 && used + sizes[i] <= memory.size()) {
+        std::ranges::copy(bytes, memory.begin() + static_cast<std::ptrdiff_t>(used));
+        bytes = memory.subspan(used, sizes[i]);
+        used += sizes[i];
+      }
+      for (int peer = 0; peer < 3; ++peer) {
+        if (peer != worker.rank) fabric->Offer(peer, i, bytes);
+      }
+    }
+    for (std::size_t i = sizes.size(); i-- > 0;) {
+      for (int peer = 0; peer < 3; ++peer) {
+        if (peer == worker.rank) continue;
+        const auto expected = Pattern(sizes[i], peer);
+        if ((i + static_cast<std::size_t>(peer)) % 2 == 0) {
+          const auto seen = fabric->Look(peer, i);
+          ASSERT_TRUE(seen) << seen.error().message;
+          EXPECT_TRUE(std::ranges::equal(*seen, expected)) << sizes[i];
+          fabric->Done(peer, i);
+        } else {
+          std::vector<std::byte> into(sizes[i]);
+          const auto fetched = fabric->Fetch(peer, i, into);
+          ASSERT_TRUE(fetched) << fetched.error().message;
+          EXPECT_EQ(into, expected);
+        }
+      }
+    }
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      for (int peer = 0; peer < 3; ++peer) {
+        if (peer == worker.rank) continue;
+        EXPECT_TRUE(fabric->Taken(peer, i));
+      }
+    }
+    worker.End();
+  });
+  gang.EndAll();
+}
+
+TEST_P(MeshWayTest, TheDeathOfAPeerEndsEveryWait) {
+  TestGang gang(On(GetParam(), 3), [](Worker& worker) {
+    const auto fabric = worker.Enter(1);
+    ASSERT_TRUE(fabric);
+    if (worker.rank == 2) {
+      SendLine(worker.line, "ready");
+      ReadLine(worker.line);  // never comes
+    }
+    const auto bytes = Pattern(100'000, 1);
+    const int other = 1 - worker.rank;
+    fabric->Offer(other, 7, bytes);
+    std::vector<std::byte> into(8);
+    // Waits for one who lives, and for the one who dies.
+    std::thread fetching([&] { EXPECT_FALSE(fabric->Fetch(2, 1, into)); });
+    std::thread looking([&] { EXPECT_FALSE(fabric->Look(other, 9)); });
+    std::thread taking([&] { EXPECT_FALSE(fabric->Taken(other, 7)); });
+    SendLine(worker.line, "waiting");
+    fetching.join();
+    looking.join();
+    taking.join();
+    EXPECT_TRUE(fabric->aborted());
+    EXPECT_EQ(worker.inbox->NextLost(), std::make_pair(worker.all[2].id, LostHow::kClosed));
+    EXPECT_THAT(fabric->Look(other, 9).error().message, HasSubstr("is lost"));
+    worker.End();
+  });
+  for (int i = 0; i < 3; ++i) ReadLine(gang.line(i));
+  gang.Signal(2, SIGKILL);
+  gang.Await(2);
+  gang.EndAll();
+}
+
+// The connection lives on: the same two go on in the next generation, with the tags of the last.
+TEST_P(MeshWayTest, WhatEarlierGenerationsOfferedIsVoid) {
+  TestGang gang(On(GetParam(), 2), [](Worker& worker) {
+    const int other = 1 - worker.rank;
+    const auto old = Pattern(300'000, 10 + worker.rank);
+    const auto bytes = Pattern(300'000, 20 + worker.rank);
+    {
+      const auto fabric = worker.Enter(1);
+      ASSERT_TRUE(fabric);
+      for (Tag tag = 0; tag < 20; ++tag) fabric->Offer(other, tag, old);
+      fabric->Abort("");
+      EXPECT_FALSE(fabric->Look(other, 0));
+      EXPECT_FALSE(fabric->Taken(other, 0));
+    }
+    const auto fabric = worker.Enter(5);
+    ASSERT_TRUE(fabric);
+    fabric->Offer(other, 3, bytes);
+    std::vector<std::byte> into(bytes.size());
+    EXPECT_TRUE(fabric->Fetch(other, 3, into));
+    EXPECT_EQ(into, Pattern(300'000, 20 + other));
+    EXPECT_TRUE(fabric->Taken(other, 3));
+    worker.mesh->Tell(worker.all[static_cast<std::size_t>(other)].id, "bye");
+    EXPECT_EQ(worker.inbox->NextTold().second, "bye");
+    worker.End();
+  });
+  gang.EndAll();
+}
+
+// Also when the other enters the generation only later.
+TEST_P(MeshWayTest, WhatOneGivesUpIsOverForAll) {
+  TestGang gang(On(GetParam(), 2), [](Worker& worker) {
+    if (worker.rank == 1) ReadLine(worker.line);
+    for (const std::uint64_t generation : {1U, 2U}) {
+      const auto fabric = worker.Enter(generation);
+      ASSERT_TRUE(fabric);
+      if (worker.rank == 0 && generation == 1) {
+        fabric->Abort("enough");
+        SendLine(worker.line, "gave up");
+      } else if (worker.rank == 1 && generation == 2) {
+        fabric->Abort("enough");
+      }
+      EXPECT_THAT(fabric->Look(1 - worker.rank, 1).error().message,
+                  testing::AnyOf("enough", HasSubstr("has given up the generation")));
+    }
+    worker.End();
+  });
+  ReadLine(gang.line(0));
+  SendLine(gang.line(1), "go");
+  gang.EndAll();
+}
+
+TEST_P(MeshWayTest, AFrozenPeerIsSilentAndFindsItsConnectionsClosedWhenItReturns) {
+  auto options = On(GetParam(), 2);
+  for (auto& each : options) each.timeout_ms = 400;
+  TestGang gang(options, [](Worker& worker) {
+    const auto fabric = worker.Enter(1);
+    ASSERT_TRUE(fabric);
+    SendLine(worker.line, "ready");
+    const int other = 1 - worker.rank;
+    EXPECT_FALSE(fabric->Look(other, 1));
+    const auto [who, how] = worker.inbox->NextLost();
+    EXPECT_EQ(who, worker.all[static_cast<std::size_t>(other)].id);
+    EXPECT_EQ(how, worker.rank == 0 ? LostHow::kSilent : LostHow::kClosed);
+    EXPECT_FALSE(worker.mesh->Connected(who));
+    worker.End();
+  });
+  for (int i = 0; i < 2; ++i) ReadLine(gang.line(i));
+  gang.Signal(1, SIGSTOP);
+  EXPECT_EQ(ReadLine(gang.line(0)), "done");
+  gang.Signal(1, SIGCONT);
+  EXPECT_EQ(ReadLine(gang.line(1)), "done");
+  for (int i = 0; i < 2; ++i) SendLine(gang.line(i), "go");
+  gang.AwaitAll();
+}
+
+TEST(MeshTest, BothMayDialAtOnceAndAgain) {
+  TestGang gang(
+      Same(2),
+      [](Worker& worker) {
+        const auto& peer = worker.all[static_cast<std::size_t>(1 - worker.rank)];
+        for (int round = 0; round < 50; ++round) {
+          SendLine(worker.line, "ready");
+          ReadLine(worker.line);
+          const auto connected = worker.mesh->Connect(peer);
+          ASSERT_TRUE(connected) << connected.error().message;
+          worker.mesh->Tell(peer.id, std::to_string(round));
+          ASSERT_EQ(worker.inbox->NextTold().second, std::to_string(round));
+          SendLine(worker.line, "told");
+          ReadLine(worker.line);
+          if ((round + worker.rank) % 2 == 0) {
+            worker.mesh->Drop(peer.id);
+          } else {
+            EXPECT_EQ(worker.inbox->NextLost().second, LostHow::kClosed);
+          }
+        }
+      },
+      false);
+  for (int turn = 0; turn < 100; ++turn) {
+    for (int i = 0; i < 2; ++i) ReadLine(gang.line(i));
+    for (int i = 0; i < 2; ++i) SendLine(gang.line(i), "go");
+  }
+  gang.AwaitAll();
+}
+
+struct Opened {
+  Inbox inbox;
+  std::unique_ptr<Mesh> mesh;
+};
+
+std::unique_ptr<Opened> Open(const MeshOptions& options) {
+  auto out = std::make_unique<Opened>();
+  auto mesh = Mesh::Open(options, out->inbox.Events());
+  EXPECT_TRUE(mesh) << (mesh ? "" : mesh.error().message);
+  out->mesh = std::move(*mesh);
+  return out;
+}
+
+TEST(MeshTest, AnotherSecretJobMemberOrOptionIsRefusedWithAReason) {
+  const auto here = Open(TestOptions());
+  const auto why = [&](const MeshOptions& options, Endpoint to) {
+    const auto stranger = Open(options);
+    const auto connected = stranger->mesh->Connect(to);
+    EXPECT_FALSE(connected);
+    return connected ? "" : connected.error().message;
+  };
+  auto options = TestOptions();
+  for (const bool share : {true, false}) {
+    options.share_memory = share;
+    options.secret = "another";
+    EXPECT_THAT(why(options, here->mesh->self()), HasSubstr("another secret"));
+    options.secret = TestOptions().secret;
+    options.job = "other";
+    EXPECT_THAT(why(options, here->mesh->self()), HasSubstr("another job than \"other\""));
+    options.job = TestOptions().job;
+    options.encrypt = true;
+    EXPECT_THAT(why(options, here->mesh->self()), HasSubstr("does not encrypt"));
+    options.encrypt = false;
+    auto gone = here->mesh->self();
+    ++gone.id;
+    EXPECT_THAT(why(options, gone), HasSubstr("not the member that was meant"));
+  }
+  auto nowhere = here->mesh->self();
+  nowhere.address = "127.0.0.1:1";
+  EXPECT_THAT(why(options, nowhere), HasSubstr("cannot connect to 127.0.0.1:1"));
+  nowhere.address = "somewhere";
+  EXPECT_THAT(why(options, nowhere), HasSubstr("no address"));
+}
+
+std::int64_t Soon() { return NowNs() + 10'000'000'000; }
+
+TEST(MeshTest, AnotherVersionIsRefused) {
+  const auto here = Open(TestOptions());
+  Identity newer{12, TestOptions().job, TestOptions().secret};
+  newer.version = kMeshVersion + 1;
+  const auto dialed = DialPeer(newer, here->mesh->self(), false, Soon());
+  ASSERT_FALSE(dialed);
+  EXPECT_THAT(dialed.error().message,
+              HasSubstr(fmt::format("speaks version {} of the mesh, this one {}", kMeshVersion,
+                                    kMeshVersion + 1)));
+}
+
+// Reads until the other side closes.
+std::string AwaitEnd(int fd) {
+  std::string got;
+  std::array<char, 512> piece;
+  while (true) {
+    EXPECT_TRUE(AwaitSocket(fd, POLLIN, Soon()));
+    const ssize_t count = read(fd, piece.data(), piece.size());
+    if (count <= 0) return got;
+    got.append(piece.data(), static_cast<std::size_t>(count));
+  }
+}
+
+TEST(MeshTest, GarbageAndDawdlersAreCutOffAndOthersStillComeIn) {
+  auto options = TestOptions();
+  options.timeout_ms = 500;
+  const auto here = Open(options);
+  const auto& self = here->mesh->self();
+  for (const std::string& garbage :
+       {std::string("GET / HTTP/1.1\r\nHost: muster\r\n\r\n"), std::string(100'000, '\xff'),
+        "mustertm" + std::string(1000, '\0'), "mustertm\x01" + std::string(1000, '\xff')}) {
+    const auto fd = DialTcp(self.address, Soon());
+    ASSERT_TRUE(fd);
+    static_cast<void>(!write(fd->get(), garbage.data(), garbage.size()));
+    AwaitEnd(fd->get());
+  }
+  std::vector<Fd> dawdlers;
+  for (int i = 0; i < 200; ++i) {
+    auto fd = i % 2 == 0 ? DialTcp(self.address, Soon()) : DialUnix(self.segment, Soon());
+    ASSERT_TRUE(fd);
+    static_cast<void>(!write(fd->get(), "must", 4));
+    dawdlers.push_back(std::move(*fd));
+  }
+  options.timeout_ms = 10'000;
+  const auto friendly = Open(options);
+  const auto connected = friendly->mesh->Connect(self);
+  EXPECT_TRUE(connected) << connected.error().message;
+  for (const auto& fd : dawdlers) EXPECT_EQ(AwaitEnd(fd.get()), "");
+}
+
+// A relay records what a member says; said again, it does not open the door.
+TEST(MeshTest, AReplayedHandshakeIsRefused) {
+  const auto here = Open(TestOptions());
+  auto relay = ListenTcp("127.0.0.1");
+  ASSERT_TRUE(relay);
+  std::string recorded;
+  std::thread relaying([&] {
+    EXPECT_TRUE(AwaitSocket(relay->fd.get(), POLLIN, Soon()));
+    const auto from = AcceptOn(relay->fd.get());
+    const auto to = DialTcp(here->mesh->self().address, Soon());
+    ASSERT_TRUE(from.fd && to);
+    std::array<pollfd, 2> both{{{from.fd.get(), POLLIN, 0}, {to->get(), POLLIN, 0}}};
+    while (poll(both.data(), 2, -1) > 0) {
+      for (std::size_t i = 0; i < 2; ++i) {
+        std::array<char, 4096> piece;
+        const ssize_t count = (both[i].revents == 0) ? -1 : read(both[i].fd, piece.data(), 4096);
+        if (count == 0) return;
+        if (count < 0) continue;
+        if (i == 0) recorded.append(piece.data(), static_cast<std::size_t>(count));
+        static_cast<void>(!write(both[1 - i].fd, piece.data(), static_cast<std::size_t>(count)));
+      }
+    }
+  });
+  auto options = TestOptions();
+  options.share_memory = false;
+  {
+    const auto there = Open(options);
+    auto through = here->mesh->self();
+    through.address = relay->address;
+    const auto connected = there->mesh->Connect(through);
+    EXPECT_TRUE(connected) << connected.error().message;
+    EXPECT_TRUE(here->mesh->Connected(there->mesh->self().id));
+  }
+  relaying.join();
+  const auto lost = here->inbox.NextLost().first;
+  const auto fd = DialTcp(here->mesh->self().address, Soon());
+  ASSERT_TRUE(fd);
+  static_cast<void>(!write(fd->get(), recorded.data(), recorded.size()));
+  EXPECT_NE(AwaitEnd(fd->get()), "");  // an answer, then the refusal
+  EXPECT_FALSE(here->mesh->Connected(lost));
+}
+
+TEST(MeshTest, KilledWorkersLeaveNothingBehind) {
+  const auto count = [] {
+    const std::filesystem::directory_iterator files("/dev/shm");
+    return std::count_if(begin(files), end(files), [](const auto& file) {
+      return file.path().filename().string().starts_with("muster");
+    });
+  };
+  const auto before = count();
+  TestGang gang(Same(2), [](Worker& worker) {
+    SendLine(worker.line, "ready");
+    ReadLine(worker.line);
+  });
+  for (int i = 0; i < 2; ++i) ReadLine(gang.line(i));
+  for (int i = 0; i < 2; ++i) gang.Signal(i, SIGKILL);
+  for (int i = 0; i < 2; ++i) gang.Await(i);
+  EXPECT_EQ(count(), before);
+}
+
+// Many threads of each member at once: what a sanitizer of threads looks at.
+TEST(MeshTest, EveryCallMayBeMadeFromAnyThread) {
+  for (const bool share : {true, false}) {
+    auto options = TestOptions();
+    options.share_memory = share;
+    const auto a = Open(options), b = Open(options);
+    ASSERT_TRUE(a->mesh->Connect(b->mesh->self()));
+    const std::vector<MemberId> members{a->mesh->self().id, b->mesh->self().id};
+    auto left = a->mesh->Enter(1, members), right = b->mesh->Enter(1, members);
+    ASSERT_TRUE(left && right);
+    const auto run = [](Fabric& fabric, std::span<std::byte> memory, Tag first) {
+      const int other = 1 - fabric.rank();
+      for (Tag tag = first; tag < first + 200; ++tag) {
+        const auto bytes = memory.subspan(1000 * (first / 1000), 900);
+        std::ranges::fill(bytes, static_cast<std::byte>(tag % 256));
+        fabric.Offer(other, tag, bytes);
+        std::array<std::byte, 900> into;
+        ASSERT_TRUE(fabric.Fetch(other, tag, into));
+        EXPECT_EQ(into[899], static_cast<std::byte>(tag % 256));
+        ASSERT_TRUE(fabric.Taken(other, tag));
+      }
+    };
+    std::vector<std::thread> threads;
+    for (Tag part = 0; part < 4; ++part) {
+      threads.emplace_back([&, part] { run(**left, a->mesh->memory(), part * 1000); });
+      threads.emplace_back([&, part] { run(**right, b->mesh->memory(), part * 1000); });
+    }
+    for (auto& thread : threads) thread.join();
+  }
+}
+
+TEST(MeshTest, OptionsThatCannotWorkAreRefused) {
+  auto options = TestOptions();
+  options.secret = "";
+  EXPECT_FALSE(Mesh::Open(options, {}));
+  options = TestOptions();
+  options.job = std::string(256, 'x');
+  EXPECT_FALSE(Mesh::Open(options, {}));
+  options = TestOptions();
+  options.address = "192.0.2.1";  // of nobody
+  EXPECT_FALSE(Mesh::Open(options, {}));
+}
+
+}  // namespace
+}  // namespace muster::train

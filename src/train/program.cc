@@ -1,0 +1,446 @@
+#include "train/program.h"
+
+#include <fmt/format.h>
+#include <ftw.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/secret.h"
+#include "train/compute/matrix.h"
+#include "train/exact/hash.h"
+#include "train/meeting.h"
+#include "train/run/kept_model.h"
+#include "train/run/replay.h"
+#include "train/run/shim_line.h"
+#include "train/run/trainer.h"
+
+namespace muster::train {
+namespace {
+
+constexpr std::int64_t kSecondNs = 1'000'000'000;
+
+std::atomic<bool> told_to_leave{false};
+std::atomic<std::int64_t> checkpoints_asked{0};
+
+struct Flags {
+  ModelRun run;
+  TrainOptions train;
+  std::string strategy = "data";
+  MeetingFlags meeting;
+  std::string keep;  // the file of the model; empty: none
+  std::string test;  // one that was kept; empty: train
+  int workers = 0;
+  bool quiet = false;
+  bool speaks = false;  // whatever its rank
+  bool every_step = false;
+  std::string replay;
+};
+
+// tidy: allow debugging: this is the body of programs
+void Print(const std::string& line, std::FILE* to) { std::fputs((line + "\n").c_str(), to); }
+
+void Say(const std::string& line) {
+  Print(line, stdout);
+  std::fflush(stdout);
+}
+
+int Complain(const std::string& program, const Error& error) {
+  Print(program + ": " + Describe(error), stderr);
+  return ExitStatus(error.code);
+}
+
+// Not by std::filesystem: torch 2.11 exports functions of an older one, and calling those crashes.
+void RemoveFolder(const std::string& folder) {
+  const auto one = [](const char* path, const struct stat* /*facts*/, int /*kind*/,
+                      struct FTW* /*where*/) { return std::remove(path); };
+  ::nftw(folder.c_str(), one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// What is said on the way: to people about once a second, by the worker that has rank 0 just then
+// or by the first of those that were started together; to the scheduler by every worker.
+class Reporter {
+ public:
+  Reporter(const Flags& flags, Clock& clock, ShimLine* shim)
+      : flags_(flags), clock_(clock), shim_(shim) {}
+
+  // As of the last step.
+  int rank() const { return rank_; }
+
+  void Stepped(const StepReport& report) {
+    rank_ = report.rank;
+    const auto now_ns = clock_.MonotonicNs();
+    steps_ += last_step_ > 0 ? std::max<std::int64_t>(report.step - last_step_, 1) : 1;
+    last_step_ = report.step;
+    samples_ += report.samples;
+    compute_ns_ += report.compute_ns;
+    if (flags_.every_step) SayStep(report);
+    if (began_ns_ == 0) return Restart(now_ns);
+    if (now_ns - began_ns_ < kSecondNs && report.step != flags_.train.steps) return;
+    const double seconds = static_cast<double>(now_ns - began_ns_) / 1e9;
+    const double rate = seconds > 0 ? static_cast<double>(samples_) / seconds : 0;
+    if ((report.rank == 0 || flags_.speaks) && !flags_.quiet && !flags_.every_step) {
+      Say(fmt::format("step {}/{}  loss {:.4f}  {} {}  {:.0f} samples/s", report.step,
+                      flags_.train.steps, report.loss, report.workers,
+                      report.workers == 1 ? "worker" : "workers", rate));
+    }
+    if (shim_ != nullptr) {
+      contract::Progress progress;
+      progress.step = report.step;
+      progress.samples = report.step * static_cast<std::int64_t>(flags_.run.batch);
+      const auto steps = static_cast<double>(steps_);
+      progress.numbers = {{"loss", report.loss},
+                          {"workers", report.workers},
+                          {"batch", static_cast<double>(flags_.run.batch)},
+                          {"step_ms", seconds * 1e3 / steps},
+                          {"compute_ms", static_cast<double>(compute_ns_) / 1e6 / steps},
+                          {"samples_per_s", rate},
+                          {"resize_ms", resize_ms_}};
+      if (report.noise_scale) progress.numbers["noise_scale"] = *report.noise_scale;
+      if (const auto at_ns = checkpoint_ns_.load(); at_ns != 0) {
+        progress.numbers["checkpoint_age_s"] = static_cast<double>(now_ns - at_ns) / 1e9;
+      }
+      shim_->Say(progress);
+    }
+    Restart(now_ns);
+  }
+  void Resized(const ResizeReport& report) {
+    resize_ms_ = static_cast<double>(report.pause_ns) / 1e6;
+    Restart(clock_.MonotonicNs());  // speeds are those of one size
+    if (shim_ != nullptr && report.rank == 0 && report.pause_ns > 0) {
+      shim_->Say(contract::Resized{report.workers, report.pause_ns / 1'000'000, report.step});
+    }
+    if (flags_.quiet || flags_.every_step || report.pause_ns == 0) return;
+    Say(fmt::format("step {}: {} {} from here on; the change took {:.0f} ms", report.step,
+                    report.workers, report.workers == 1 ? "worker" : "workers", resize_ms_));
+  }
+  void Checkpointed(const CheckpointReport& report) {
+    if (!report.written) {
+      Print(fmt::format("no checkpoint of step {}: {}", report.step,
+                        Describe(report.written.error())),
+            stderr);
+      return;
+    }
+    checkpoint_ns_ = clock_.MonotonicNs();
+    if (shim_ != nullptr) {
+      shim_->Say(contract::Checkpointed{report.step, flags_.train.checkpoints, 0});
+    }
+  }
+
+ private:
+  void Restart(std::int64_t now_ns) {
+    began_ns_ = now_ns;
+    steps_ = samples_ = compute_ns_ = 0;
+  }
+  // As the worker that tests use says it: see tests/train/gang.py.
+  void SayStep(const StepReport& report) const {
+    std::string columns;
+    for (const auto& at : report.columns) {
+      columns += fmt::format("{}{}:{}-{}:{:016x}", columns.empty() ? "" : ",", at.column,
+                             at.shards.first, at.shards.last, HashOf(at.parameters));
+    }
+    Say(fmt::format("step {} generation {} workers {} rank {} loss {:.9g} columns {}", report.step,
+                    report.generation, report.workers, report.rank, report.loss, columns));
+  }
+
+  const Flags& flags_;
+  Clock& clock_;
+  ShimLine* shim_;
+  std::int64_t began_ns_ = 0, steps_ = 0, samples_ = 0, compute_ns_ = 0, last_step_ = 0;
+  std::atomic<std::int64_t> checkpoint_ns_{0};  // set by the thread that writes them
+  double resize_ms_ = 0;
+  int rank_ = -1;
+};
+
+void SayScore(const ModelWorkload::Score& score, const std::vector<float>& parameters) {
+  Say(fmt::format("on {} samples that were kept apart: loss {:.4f}{}", score.samples, score.loss,
+                  score.classes ? fmt::format(", {:.1f} % right", 100 * score.correct) : ""));
+  Say(fmt::format("hash of the parameters: {}", HashText(parameters)));
+}
+
+// Writes the model and tells the scheduler where it is.
+Result<void> Keep(const OpenedWorkload& opened, const Flags& flags, ShimLine* shim,
+                  const std::vector<float>& parameters, const ModelWorkload::Score& score) {
+  const auto& run = flags.run;
+  const KeptModel model{{{"model", run.model},
+                         {"data", run.data},
+                         {"optimizer", run.optimizer},
+                         {"rate", run.rate},
+                         {"batch", std::to_string(run.batch)},
+                         {"shards", std::to_string(run.shards)},
+                         {"seed", std::to_string(run.seed)},
+                         {"strategy", flags.strategy},
+                         {"steps", std::to_string(flags.train.steps)}},
+                        opened.workload->LayerFloats(),
+                        parameters};
+  std::error_code failed;  // said by the writing
+  std::filesystem::create_directories(std::filesystem::path(flags.keep).parent_path(), failed);
+  if (auto written = WriteModel(flags.keep, model); !written) return written;
+  if (!flags.quiet) Say("the model is kept in " + flags.keep);
+  if (shim == nullptr) return {};
+  const std::unique_ptr<char, decltype(&std::free)> whole(::realpath(flags.keep.c_str(), nullptr),
+                                                          &std::free);
+  contract::Kept kept{
+      whole ? whole.get() : flags.keep, HashText(parameters), {{"test_loss", score.loss}}};
+  if (score.classes) kept.numbers["test_correct"] = score.correct;
+  shim->Say(kept);
+  return {};
+}
+
+// How good a model is that was kept.
+Result<int> Test(const TrainProgram& program, const Flags& flags, bool other_data) {
+  const auto model = ReadModel(flags.test);
+  if (!model) return tl::unexpected(model.error());
+  const auto fact = [&model](const char* name) {
+    const auto found = model->facts.find(name);
+    return found == model->facts.end() ? std::string() : found->second;
+  };
+  ModelRun run = flags.run;
+  run.model = fact("model");
+  run.seed = std::strtoull(fact("seed").c_str(), nullptr, 10);
+  if (!other_data) run.data = fact("data");
+  const auto opened = program.open(run);
+  if (!opened) return tl::unexpected(opened.error());
+  if (opened->workload->LayerFloats() != model->layers) {
+    return Fail(ErrorCode::kConflict,
+                fmt::format("{} does not hold what {} has", flags.test, run.model),
+                "it was kept by another version, or by another program");
+  }
+  Say(fmt::format("{} on {}, {} steps with --strategy {}", run.model, run.data, fact("steps"),
+                  fact("strategy")));
+  SayScore(opened->test(model->parameters), model->parameters);
+  return 0;
+}
+
+// What there is to do and to say when all steps are done.
+Result<void> Conclude(const OpenedWorkload& opened, const Flags& flags, ShimLine* shim, bool keeps,
+                      const std::vector<float>& parameters) {
+  if (flags.quiet && !keeps) return {};
+  const auto score = opened.test(parameters);
+  if (!flags.quiet) SayScore(score, parameters);
+  if (keeps) {
+    if (auto kept = Keep(opened, flags, shim, parameters, score); !kept) return kept;
+  }
+  if (flags.quiet) return {};
+  if (const auto used = opened.used ? opened.used() : ""; !used.empty()) Say(used);
+  return {};
+}
+
+// Goes through a log of asynchronous updates in this process.
+Result<int> ReplayLog(const OpenedWorkload& opened, const Flags& flags) {
+  const auto rounds = ReadUpdateLogs(flags.replay);
+  if (!rounds) return tl::unexpected(rounds.error());
+  auto& workload = *opened.workload;
+  const auto parameters =
+      Replay(workload, BucketsOf(workload.LayerFloats(), flags.train.bucket_floats), flags.run.seed,
+             *rounds);
+  if (!parameters) return tl::unexpected(parameters.error());
+  Say(fmt::format("replayed {} steps", rounds->empty() ? 0 : rounds->back().front().to));
+  SayScore(opened.test(*parameters), *parameters);
+  return 0;
+}
+
+Result<int> Work(const TrainProgram& program, const Flags& flags) {
+  const auto strategy = ParseStrategy(flags.strategy, flags.run.shards);
+  if (!strategy) return tl::unexpected(strategy.error());
+  ModelRun run = flags.run;
+  run.shards = strategy->grid.shards();
+  const auto opened = program.open(run);
+  if (!opened) return tl::unexpected(opened.error());
+  if (!flags.replay.empty()) return ReplayLog(*opened, flags);
+  TrainOptions options = flags.train;
+  options.strategy = *strategy;
+  options.collect = true;
+  options.checkpoints_asked = &checkpoints_asked;
+  options.seed = flags.run.seed;
+  const auto store = Meet(flags.meeting, options.mesh);
+  if (!store) return tl::unexpected(store.error());
+  options.mesh.job = Variable("MUSTER_JOB_ID").empty() ? "local" : Variable("MUSTER_JOB_ID");
+  std::unique_ptr<ShimLine> shim;
+  if (const auto socket = Variable("MUSTER_SOCKET"); !socket.empty()) {
+    auto line = ShimLine::Open(socket, {told_to_leave, checkpoints_asked});
+    if (!line) return tl::unexpected(line.error());
+    shim = std::move(*line);
+    shim->Say(contract::Ready{});
+  }
+  SystemClock clock;
+  Reporter reporter(flags, clock, shim.get());
+  TrainEvents events;
+  events.stepped = [&](const StepReport& report) { reporter.Stepped(report); };
+  events.resized = [&](const ResizeReport& report) { reporter.Resized(report); };
+  events.checkpointed = [&](const CheckpointReport& report) { reporter.Checkpointed(report); };
+  std::vector<float> parameters;  // after the last step
+  events.collected = [&](const std::vector<std::vector<float>>& columns) {
+    parameters = opened->join ? opened->join(strategy->grid, columns) : columns.front();
+  };
+  const auto end = Train(*opened->workload, **store, clock, options, events, told_to_leave);
+  if (!end) return tl::unexpected(end.error());
+  if (flags.every_step) {
+    Say(*end == TrainEnd::kFinished ? "finished" : "left");
+  } else if (*end == TrainEnd::kFinished && !parameters.empty()) {
+    // All workers have the parameters; one writes.
+    const bool keeps = !flags.keep.empty() && reporter.rank() == 0;
+    auto done = Conclude(*opened, flags, shim.get(), keeps, parameters);
+    if (!done) return tl::unexpected(done.error());
+  }
+  return 0;
+}
+
+// So many copies of this program, and servers where the strategy has them; the first one speaks.
+int Launch(const TrainProgram& program, const Flags& flags, int servers) {
+  std::vector<pid_t> children;
+  for (int worker = 0; worker < flags.workers + servers; ++worker) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      Flags mine = flags;
+      mine.quiet = flags.quiet || worker > 0;
+      mine.speaks = true;
+      mine.train.server = worker >= flags.workers;
+      mine.train.min_workers = std::max(flags.train.min_workers, flags.workers + servers);
+      const auto done = Work(program, mine);
+      std::fflush(stdout);
+      ::_exit(done ? *done : Complain(program.name, done.error()));
+    }
+    if (child > 0) children.push_back(child);
+  }
+  int worst = 0;
+  for (auto child = children.begin(); child != children.end(); ++child) {
+    int status = 0;
+    while (::waitpid(*child, &status, 0) < 0 && errno == EINTR) {
+      // Told to leave: so are those who have not ended.
+      for (auto other = child; other != children.end(); ++other) ::kill(*other, SIGTERM);
+    }
+    if (WIFEXITED(status)) worst = std::max(worst, WEXITSTATUS(status));
+  }
+  return worst;
+}
+
+// Until it is told to end.
+int KeepStore(const TrainProgram& program, const StoreFlags& flags) {
+  sigset_t ending;
+  sigemptyset(&ending);
+  sigaddset(&ending, SIGTERM);
+  sigaddset(&ending, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &ending, nullptr);
+  const auto server = OpenStore(flags);
+  if (!server) return Complain(program.name, server.error());
+  Say((*server)->address());
+  int number = 0;
+  sigwait(&ending, &number);
+  return 0;
+}
+
+void AddFlags(CLI::App& app, const TrainProgram& program, Flags& flags) {
+  app.add_option("--model", flags.run.model, program.models);
+  app.add_option("--data", flags.run.data,
+                 "digits[:FILE] | text:FILE | linear | teacher | modular");
+  app.add_option("--optimizer", flags.run.optimizer, "adam | sgd:momentum=0.9 | ...");
+  app.add_option("--rate", flags.run.rate, "constant:rate=R | cosine:rate=R,warmup=N,steps=N");
+  app.add_option("--batch", flags.run.batch, "samples of a step");
+  app.add_option("--steps", flags.train.steps, "steps in all");
+  app.add_option("--seed", flags.run.seed, "of parameters and order");
+  app.add_option("--shards", flags.run.shards, "parts of a batch; the most workers that help")
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--strategy", flags.strategy,
+                 "data | mirrored | pipeline:stages=S | tensor:slices=T | hybrid:...\n"
+                 "| server:servers=N[,mode=async|mode=bounded,staleness=S][,round=R] | central");
+  app.add_flag("--server", flags.train.server, "keep parameters, compute nothing");
+  app.add_option("--exact", flags.train.exact, "false: sums in any order, a little faster");
+  app.add_flag("--half", flags.train.half,
+               "gradients as 16 bits on the way, errors fed back; with --exact false");
+  app.add_option("--mirrors", flags.train.mirrors,
+                 "copies of the optimiser's state on other workers")
+      ->check(CLI::Range(0, 2));
+  app.add_option("--min-workers", flags.train.min_workers, "fewer do not work but wait");
+  app.add_option("--timeout-ms", flags.train.mesh.timeout_ms, "silence for so long is a loss");
+  app.add_option("--encrypt", flags.train.mesh.encrypt, "what goes over connections");
+  app.add_option("--checkpoints", flags.train.checkpoints, "a folder that all workers see");
+  app.add_option("--checkpoint-every", flags.train.checkpoint_every, "steps");
+  app.add_option("--audit", flags.train.audit, "a file to log the samples of each step in");
+  app.add_option("--update-log", flags.train.update_log,
+                 "a folder that all workers see, for the order of asynchronous updates");
+  app.add_option("--replay", flags.replay,
+                 "such a folder: apply its updates again in one process, train nothing");
+  app.add_option("--noise-every", flags.train.noise_every,
+                 "steps between those whose gradient noise is measured; 0: never");
+  app.add_option("--keep", flags.keep,
+                 "write the trained model there; under Muster by default beside the checkpoints");
+  app.add_option("--test", flags.test, "a model that was kept: say how good it is, train nothing");
+  app.add_option("--kernels", flags.run.kernels, "auto | base | avx2 | avx512");
+  AddMeetingFlags(app, flags.meeting);
+  app.add_option("--workers", flags.workers, "start so many on this machine")
+      ->check(CLI::Range(1, 256));
+  app.add_flag("--quiet", flags.quiet, "say nothing");
+  app.add_option("--every-step", flags.every_step, "true: a line with a hash for each step");
+  if (program.add_flags) program.add_flags(app);
+}
+
+}  // namespace
+
+int RunTrainProgram(int argc, char** argv, const TrainProgram& program) {
+  KeepFreedMemory();
+  Flags flags;
+  flags.run = program.run;
+  flags.train.steps = 500;
+  flags.train.checkpoints = Variable("MUSTER_CHECKPOINT_DIR");
+  if (!flags.train.checkpoints.empty() && !Variable("MUSTER_JOB_ID").empty()) {
+    flags.keep =
+        fmt::format("{}/model-{}.safetensors", flags.train.checkpoints, Variable("MUSTER_JOB_ID"));
+  }
+  flags.meeting = MeetingOfEnvironment();
+  CLI::App app(program.about);
+  AddFlags(app, program, flags);
+  StoreFlags store;
+  const auto* const keeps_store = AddStoreCommand(app, store);
+  CLI11_PARSE(app, argc, argv);
+  if (keeps_store->parsed()) return KeepStore(program, store);
+  if (!flags.test.empty()) {
+    const auto tested = Test(program, flags, app.count("--data") > 0);
+    return tested ? *tested : Complain(program.name, tested.error());
+  }
+  const auto strategy = ParseStrategy(flags.strategy, flags.run.shards);
+  if (!strategy) return Complain(program.name, strategy.error());
+  if (Variable("MUSTER_RANK") == "0") flags.speaks = true;
+  std::string made;
+  auto& folder = flags.meeting.folder;
+  if (folder.empty() && flags.meeting.store.empty()) {
+    made = folder = std::filesystem::temp_directory_path() / ("muster-train-" + NewSecretHex(6));
+  }
+  std::error_code failed;
+  if (flags.meeting.store.empty()) std::filesystem::create_directories(folder, failed);
+  struct sigaction action = {};
+  action.sa_handler = [](int) { told_to_leave = true; };
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
+  int status = 0;
+  if (flags.workers > 0 && flags.workers + strategy->servers > 1 && flags.replay.empty()) {
+    status = Launch(program, flags, strategy->servers);
+  } else {
+    const auto done = Work(program, flags);
+    status = done ? *done : Complain(program.name, done.error());
+  }
+  if (!made.empty()) RemoveFolder(made);
+  return status;
+}
+
+}  // namespace muster::train

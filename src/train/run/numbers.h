@@ -1,0 +1,56 @@
+// Numbers: what each worker tells all others at the end of a step: losses, who wants a change, and
+// the chief's word, whether a checkpoint is written.
+//
+// Who has heard all knows that every worker has begun the step, so that the one before it is
+// complete everywhere.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "train/mesh/fabric.h"
+#include "train/run/layout.h"
+#include "train/run/workload.h"
+
+namespace muster::train {
+
+struct StepNumbers {
+  std::vector<ShardResult> shards;  // all of them
+  bool stop = false;                // somebody says: after this step
+  bool checkpoint = false;          // the chief says: of this step
+  double square_before = 0;     // of the whole gradient of the step before, where it is measured
+  std::int64_t compute_ns = 0;  // of this worker, without what it waited for afterwards
+  // Of the step before, where that was measured: its shards, and the square of their sum.
+  std::vector<ShardResult> measured = {};
+};
+
+// What a worker itself says.
+struct Word {
+  bool stop = false;
+  bool checkpoint = false;
+  double square_before = 0;  // of the parts that it owns
+};
+
+class Numbers {
+ public:
+  // `at`: the column whose computers know the losses.
+  Numbers(Fabric& fabric, int members, const ColumnLayout& at)
+      : fabric_(fabric), members_(members), at_(at) {}
+
+  // `mine`: of the shards of this worker, in their order.
+  Result<StepNumbers> Swap(std::int64_t completed, const std::vector<ShardResult>& mine,
+                           const Word& word);
+
+ private:
+  Fabric& fabric_;
+  int members_;
+  const ColumnLayout& at_;
+  // What was told of a step lies here until all have finished it, which they have when the one
+  // after the next begins.
+  std::array<std::vector<double>, 2> rows_;
+  std::int64_t told_ = -1;  // the step before, if any
+};
+
+}  // namespace muster::train

@@ -1,0 +1,427 @@
+#include "train/run/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "train/compute/noise_scale.h"
+#include "train/members/members.h"
+#include "train/run/arena.h"
+#include "train/run/async_work.h"
+#include "train/run/audit.h"
+#include "train/run/layout.h"
+#include "train/run/live_round.h"
+#include "train/run/state.h"
+#include "train/run/tags.h"
+#include "train/run/update_log.h"
+#include "train/run/view_work.h"
+
+namespace muster::train {
+
+namespace {
+
+constexpr Tag kInstalled = kMeetTags;
+constexpr std::byte kHere{1};
+constexpr Tag kReleased = kInstalled + 1;
+constexpr Tag kFinished = kInstalled + 2;
+
+std::vector<Buckets> BucketsFor(const ColumnWorks& columns, std::size_t most_floats) {
+  std::vector<Buckets> out;
+  out.reserve(columns.size());
+  for (const auto& column : columns) out.push_back(BucketsOf(column->LayerFloats(), most_floats));
+  return out;
+}
+
+// What makes the plans of two workers differ if it differs.
+std::string TermsOf(const TrainOptions& options, const std::vector<Buckets>& buckets,
+                    int state_floats) {
+  const auto& grid = options.strategy.grid;
+  std::vector<std::size_t> floats;  // of each column: where stages are cut
+  std::size_t cuts = 0;
+  for (const auto& column : buckets) {
+    floats.push_back(0);
+    for (const auto& bucket : column) floats.back() += bucket.size();
+    cuts += column.size();
+  }
+  const auto& strategy = options.strategy;
+  return fmt::format(
+      "steps {}, seed {}, grid {}x{}x{}x{}, servers {}, mode {} {} {}, lanes {}, exact {}, half "
+      "{}, "
+      "mirrors {}, parameters {} in {} buckets, state {}",
+      options.steps, options.seed, grid.data, grid.micro, grid.stages, grid.slices,
+      strategy.servers, static_cast<int>(strategy.mode), strategy.staleness, strategy.round,
+      strategy.lanes, options.exact, options.half, options.mirrors, fmt::join(floats, "+"), cuts,
+      state_floats);
+}
+
+Result<void> CheckOptions(const TrainOptions& options) {
+  if (options.exact && options.half) {
+    return Fail(ErrorCode::kInvalid, "sums of rounded gradients are not exact",
+                "give --exact false with --half");
+  }
+  const bool asynchronous = options.strategy.mode != Mode::kSynchronous;
+  if (asynchronous && options.half) {
+    return Fail(ErrorCode::kInvalid, "asynchronous servers take gradients as they are",
+                "leave --half out");
+  }
+  if (asynchronous && !options.audit.empty()) {
+    return Fail(ErrorCode::kInvalid, "an audit is of steps, which asynchronous servers do not have",
+                "--update-log says which unit was applied when");
+  }
+  return {};
+}
+
+// Writes checkpoints beside the work: one at a time, and none of a step while one is being written.
+class Scribe {
+ public:
+  Scribe(const CheckpointFolder& folder, const TrainEvents& events)
+      : folder_(folder), events_(events) {}
+  ~Scribe() { Wait(); }
+
+  bool busy() const { return busy_; }
+  void Write(std::vector<CheckpointPart> parts) {
+    Wait();
+    if (parts.empty()) return;
+    busy_ = true;
+    thread_ = std::thread([this, copies = std::move(parts)] {
+      Result<void> written;
+      for (const auto& copy : copies) {
+        if (written) written = folder_.Write(copy);
+        if (written && copy.column == 0 && copy.part == 0) folder_.Prune(kKept);
+      }
+      if (events_.checkpointed) events_.checkpointed({copies.front().step, written});
+      busy_ = false;
+    });
+  }
+  void Wait() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  static constexpr int kKept = 2;
+  const CheckpointFolder& folder_;
+  const TrainEvents& events_;
+  std::atomic<bool> busy_{false};
+  std::thread thread_;
+};
+
+// One membership of this worker: from joining to finishing, leaving or being left behind.
+class Session {
+ public:
+  Session(Workload& workload, const ColumnWorks& columns, Clock& clock, const TrainOptions& options,
+          const TrainEvents& events, const std::atomic<bool>& leave, Members& members, Audit* audit)
+      : workload_(workload),
+        columns_(columns),
+        clock_(clock),
+        options_(options),
+        events_(events),
+        leave_(leave),
+        members_(members),
+        arena_(members.mesh().memory()),
+        state_(BucketsFor(columns, options.bucket_floats), workload.StateFloats(), arena_),
+        checkpoints_(options.checkpoints),
+        scribe_(checkpoints_, events),
+        audit_(audit) {}
+
+  Result<TrainEnd> Run() {
+    while (true) {
+      const auto turn = members_.Next(standing_);
+      if (!turn) return tl::unexpected(turn.error());
+      if (turn->kind == Turn::Kind::kFinished) return TrainEnd::kFinished;
+      if (turn->kind == Turn::Kind::kLeft) return TrainEnd::kLeft;
+      if (turn->kind == Turn::Kind::kLeftBehind) return TrainEnd::kLeftBehind;
+      const auto end = Live(turn->change);
+      if (end) return *end;
+      standing_.completed = state_.completed();
+      standing_.holdings = state_.Holdings();
+    }
+  }
+
+ private:
+  // One view. None: there has to be another one.
+  std::optional<Result<TrainEnd>> Live(const ChangeMessage& change) {
+    const bool planned = std::exchange(standing_.planned, false);
+    if (change.view.members.empty()) return Pause(change.view.step);
+    const auto fabric = members_.Enter(change.view);
+    if (!fabric) return std::nullopt;
+    auto end = LiveIn(change, **fabric, planned);
+    // Whatever it was that went wrong here, the others shall not wait for this worker.
+    if (!end && !standing_.planned) (*fabric)->Abort("this worker has stopped");
+    if (const auto logged = Logged(); !logged) return tl::unexpected(logged.error());
+    return end;
+  }
+
+  // Who cannot account for its samples does not go on.
+  Result<void> Logged() const { return audit_ == nullptr ? Result<void>() : audit_->status(); }
+
+  // All leave: each writes whatever it holds of the state, and nobody waits for anybody.
+  Result<TrainEnd> Pause(std::int64_t step) {
+    if (options_.checkpoints.empty()) return TrainEnd::kLeft;
+    scribe_.Wait();
+    for (const auto& part : state_.Copy(step, true)) {
+      if (auto written = checkpoints_.Write(part); !written) return tl::unexpected(written.error());
+    }
+    if (events_.checkpointed) events_.checkpointed({step, {}});
+    return TrainEnd::kLeft;
+  }
+
+  std::optional<Result<TrainEnd>> LiveIn(const ChangeMessage& change, Fabric& fabric,
+                                         bool planned) {
+    const auto layout = LayoutFor(options_.strategy, change.view, options_.mirrors);
+    const auto start = [this](int column, std::span<float> parameters) {
+      columns_[static_cast<std::size_t>(column)]->Start(options_.seed, parameters);
+    };
+    const auto installed = state_.Install(change, layout, fabric, start, checkpoints_);
+    if (!installed && installed.error().code == ErrorCode::kConflict) {
+      return tl::unexpected(
+          Error{ErrorCode::kInvalid, installed.error().message, installed.error().hint});
+    }
+    if (!installed || !Meet(fabric, fabric.size(), kInstalled)) return std::nullopt;
+    const auto rank = change.view.RankOf(members_.id());
+    if (!Part(fabric, static_cast<int>(change.view.members.size()))) return std::nullopt;
+    if (!rank) return TrainEnd::kLeft;
+    state_.Keep();
+    const int workers = static_cast<int>(change.view.members.size());
+    if (workers < options_.min_workers) {
+      standing_.planned = true;
+      return std::nullopt;
+    }
+    if (events_.resized) {
+      events_.resized({change.view.generation, change.view.step, workers, planned,
+                       last_step_ns_ == 0 ? 0 : clock_.MonotonicNs() - last_step_ns_, *rank});
+    }
+    return Work(change.view, layout, fabric, *rank);
+  }
+
+  // Those who leave do so when no member would mind any more.
+  static bool Part(Fabric& fabric, int members) {
+    const int rank = fabric.rank();
+    const bool leaves = rank >= members;
+    for (int peer = members; leaves && peer < fabric.size(); ++peer) {
+      if (peer != rank) fabric.Release(peer);
+    }
+    for (int peer = leaves ? 0 : members; peer < (leaves ? members : fabric.size()); ++peer) {
+      if (!leaves) {
+        fabric.Release(peer);
+        fabric.Offer(peer, kReleased, std::span(&kHere, 1));
+      } else if (std::byte there{}; !fabric.Fetch(peer, kReleased, std::span(&there, 1))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // All of the first so many have come this far.
+  static bool Meet(Fabric& fabric, int count, Tag where) {
+    std::vector<int> others;
+    for (int peer = 0; peer < count; ++peer) {
+      if (peer != fabric.rank()) others.push_back(peer);
+    }
+    for (const int peer : others) fabric.Offer(peer, where, std::span(&kHere, 1));
+    for (const int peer : others) {
+      std::byte there{};
+      if (!fabric.Fetch(peer, where, std::span(&there, 1))) return false;
+    }
+    return std::ranges::all_of(others,
+                               [&](int peer) { return fabric.Taken(peer, where).has_value(); });
+  }
+
+  // One step of this worker in the view; asynchronous ones, a round of them.
+  using StepOn = std::function<Result<StepNumbers>(const std::function<Word()>& word)>;
+  StepOn StepsIn(const View& view, const Layout& layout, Fabric& fabric) {
+    if (options_.strategy.mode != Mode::kSynchronous) {
+      auto work = std::make_shared<AsyncWork>(
+          AsyncWork::Parts{workload_, options_.strategy, layout, state_, fabric, arena_, live_,
+                           view.generation, options_.steps, options_.update_log});
+      return [work](const std::function<Word()>& word) { return work->Step(word); };
+    }
+    auto work = std::make_shared<ViewWork>(
+        ViewWork::Parts{workload_, columns_, options_.strategy, options_.exact, options_.half,
+                        layout, state_, fabric, arena_, audit_, clock_, options_.noise_every});
+    return [work](const std::function<Word()>& word) { return work->Step(word); };
+  }
+
+  std::optional<Result<TrainEnd>> Work(const View& view, const Layout& layout, Fabric& fabric,
+                                       int rank) {
+    const auto step_on = StepsIn(view, layout, fabric);
+    if (audit_ != nullptr) audit_->Enter(view, options_.strategy.grid);
+    bool asked = false;
+    const auto word = [this, &asked] {
+      if (leave_ && !std::exchange(asked, true)) members_.Leave();
+      const bool stop = asked || (members_.IsChief() && members_.ChangeWanted());
+      return Word{stop, CheckpointAsked()};
+    };
+    while (state_.completed() < options_.steps) {
+      const auto before = state_.completed();
+      const auto numbers = step_on(word);
+      if (!numbers && numbers.error().code == ErrorCode::kInvalid) {
+        return tl::unexpected(numbers.error());
+      }
+      if (!numbers) return std::nullopt;
+      last_step_ns_ = clock_.MonotonicNs();
+      if (audit_ != nullptr) audit_->Done(state_.completed());
+      Measure(*numbers);
+      Report(view, layout, rank, *numbers);
+      const auto every = options_.checkpoint_every;
+      const bool due = every > 0 && state_.completed() / every != before / every && !scribe_.busy();
+      if (due || numbers->checkpoint) scribe_.Write(state_.Copy(state_.completed(), false));
+      if (numbers->stop && state_.completed() < options_.steps) {
+        standing_.planned = true;
+        return std::nullopt;
+      }
+    }
+    if (!options_.checkpoints.empty()) {
+      scribe_.Write(state_.Copy(state_.completed(), false));
+      scribe_.Wait();
+    }
+    if (options_.collect && !Collect(layout, fabric, rank)) return std::nullopt;
+    // The job is finished when all have all of it; who is lost here was the last to have something.
+    if (!Meet(fabric, layout.members, kFinished)) return std::nullopt;
+    const auto finished = members_.Finish(options_.steps);
+    if (!finished) return tl::unexpected(finished.error());
+    return TrainEnd::kFinished;
+  }
+
+  bool CheckpointAsked() {
+    if (options_.checkpoints_asked == nullptr || options_.checkpoints.empty()) return false;
+    const auto asked = options_.checkpoints_asked->load();
+    return std::exchange(checkpoints_seen_, asked) != asked;
+  }
+
+  // The first who computes a column hands it to those who do not.
+  bool Collect(const Layout& layout, Fabric& fabric, int rank) {
+    std::vector<std::vector<float>> out(columns_.size());
+    for (int column = 0; column < static_cast<int>(columns_.size()); ++column) {
+      const auto& at = layout.At(column);
+      const auto& state = state_.At(column);
+      const Tag tag = StepTag(state_.completed(), column, TagKind::kColumn);
+      auto& values = out[static_cast<std::size_t>(column)];
+      if (at.Computes(rank)) {
+        const auto whole = state.Parameters(state_.completed());
+        values.assign(whole.begin(), whole.end());
+        for (int peer = 0; rank == at.computers[0] && peer < layout.members; ++peer) {
+          if (!at.Computes(peer)) fabric.Offer(peer, tag, std::as_bytes(whole));
+        }
+        continue;
+      }
+      values.resize(state.floats());
+      const auto into = std::as_writable_bytes(std::span(values));
+      if (!fabric.Fetch(at.computers[0], tag, into)) return false;
+    }
+    if (events_.collected) events_.collected(out);
+    return true;
+  }
+
+  void Measure(const StepNumbers& numbers) {
+    if (numbers.measured.empty()) return;
+    std::vector<ShardNorm> norms;
+    norms.reserve(numbers.measured.size());
+    for (const auto& shard : numbers.measured) norms.push_back({shard.samples, shard.square});
+    noise_.Add(norms, numbers.square_before);
+  }
+
+  void Report(const View& view, const Layout& layout, int rank, const StepNumbers& numbers) {
+    if (!events_.stepped) return;
+    StepReport report{.step = state_.completed(),
+                      .workers = static_cast<int>(view.members.size()),
+                      .rank = rank,
+                      .generation = view.generation};
+    for (int column = 0; column < static_cast<int>(columns_.size()); ++column) {
+      const auto run = layout.At(column).RunOf(rank);
+      if (!run) continue;
+      report.columns.push_back({column, *run, state_.At(column).Parameters(state_.completed())});
+    }
+    for (const auto& shard : numbers.shards) {
+      report.loss += shard.loss;
+      report.samples += shard.samples;
+    }
+    if (report.samples > 0) report.loss /= static_cast<double>(report.samples);
+    report.compute_ns = numbers.compute_ns;
+    report.noise_scale = noise_.value();
+    events_.stepped(report);
+  }
+
+  Workload& workload_;
+  const ColumnWorks& columns_;
+  Clock& clock_;
+  const TrainOptions& options_;
+  const TrainEvents& events_;
+  const std::atomic<bool>& leave_;
+  Members& members_;
+  Arena arena_;
+  TrainState state_;
+  LiveRound live_;
+  CheckpointFolder checkpoints_;
+  Scribe scribe_;
+  Audit* audit_;
+  Standing standing_;
+  std::int64_t last_step_ns_ = 0;
+  std::int64_t checkpoints_seen_ = 0;  // of those asked for
+  NoiseScale noise_;
+};
+
+}  // namespace
+
+Result<TrainEnd> Train(Workload& workload, Store& store, Clock& clock, const TrainOptions& options,
+                       const TrainEvents& events, const std::atomic<bool>& leave) {
+  if (auto fits = CheckOptions(options); !fits) return tl::unexpected(fits.error());
+  const auto& grid = options.strategy.grid;
+  if (!options.update_log.empty() && options.strategy.mode != Mode::kSynchronous) {
+    if (auto opened = OpenUpdateLog(options.update_log, store); !opened) {
+      return tl::unexpected(opened.error());
+    }
+  }
+  ColumnWorks columns;
+  std::vector<std::size_t> floats;
+  for (int column = 0; column < grid.columns(); ++column) {
+    auto work =
+        workload.Column({grid.stages, column / grid.slices, grid.slices, column % grid.slices});
+    if (!work) return tl::unexpected(work.error());
+    const auto layers = (*work)->LayerFloats();
+    floats.push_back(std::accumulate(layers.begin(), layers.end(), std::size_t{0}));
+    columns.push_back(std::move(*work));
+  }
+  std::unique_ptr<Audit> audit;
+  if (!options.audit.empty()) {
+    auto opened = Audit::Open(options.audit, workload);
+    if (!opened) return tl::unexpected(opened.error());
+    audit = std::move(*opened);
+  }
+  const bool apart = grid.columns() > 1 || options.strategy.servers > 0;
+  MembersOptions joining;
+  joining.mesh = options.mesh;
+  joining.mesh.memory_bytes =
+      TrainState::BytesFor(floats, workload.StateFloats(), apart ? 1 : grid.cells()) +
+      GradientBytes(options.strategy, options.exact, options.half, floats) +
+      AsyncBytes(options.strategy, floats.front());
+  joining.min_workers = options.min_workers;
+  joining.server = options.server;
+  const auto buckets = BucketsFor(columns, options.bucket_floats);
+  joining.recoverable = [buckets](const Holdings& holdings, std::int64_t step) {
+    return Recoverable(holdings, step, buckets);
+  };
+  joining.newest_checkpoint = [&options]() -> std::optional<std::pair<std::string, std::int64_t>> {
+    if (options.checkpoints.empty()) return std::nullopt;
+    return CheckpointFolder(options.checkpoints).Newest();
+  };
+  joining.lost = [&events](LostHow how) {
+    if (events.lost) events.lost({how});
+  };
+  joining.terms = TermsOf(options, buckets, workload.StateFloats());
+  while (true) {
+    auto members = Members::Open(joining, store, clock, leave);
+    if (!members) return tl::unexpected(members.error());
+    auto end =
+        Session(workload, columns, clock, options, events, leave, **members, audit.get()).Run();
+    if (!end || *end != TrainEnd::kLeftBehind)
+      return end;  // else it is a new worker for the others
+  }
+}
+
+}  // namespace muster::train

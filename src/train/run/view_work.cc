@@ -1,0 +1,257 @@
+#include "train/run/view_work.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "train/compute/noise_scale.h"
+#include "train/exact/shard_program.h"
+
+namespace muster::train {
+
+// A run of shards of a column.
+struct ViewWork::Strand {
+  int column = 0;
+  int stage = 0;
+  ShardProgram program;
+  std::vector<Arena::Block> buffers;
+  Exchange* exchange = nullptr;
+  std::size_t first_node = 0;        // of those of the column at this worker
+  std::vector<ShardResult> results;  // of the step
+
+  std::span<float> At(int buffer) const {
+    return buffers[static_cast<std::size_t>(buffer)].floats();
+  }
+};
+
+namespace {
+
+tl::unexpected<Error> BrokenOff() {
+  return Fail(ErrorCode::kUnavailable, "the step was broken off");
+}
+
+// Of more workers than this each has so few shards that it needs less; if not, what does not fit
+// lies outside of the arena.
+constexpr int kMostCounted = 64;
+
+int LastColumn(const Grid& grid) { return grid.Column(grid.stages - 1, 0); }
+
+}  // namespace
+
+std::size_t GradientBytes(const Strategy& strategy, bool exact, bool half,
+                          std::span<const std::size_t> column_floats) {
+  const int shards = strategy.grid.shards();
+  std::size_t most = 0;
+  View view;
+  while (static_cast<int>(view.members.size()) < std::min(strategy.grid.cells(), kMostCounted)) {
+    view.members.emplace_back();
+    const auto layout = LayoutFor(strategy, view, 0);
+    std::vector<std::size_t> bytes(view.members.size());
+    for (std::size_t column = 0; column < column_floats.size(); ++column) {
+      const auto& at = layout.columns[column];
+      for (std::size_t i = 0; i < at.runs.size(); ++i) {
+        for (const auto& lane : LaneRuns(at.runs[i], strategy.lanes)) {
+          const auto program = ProgramFor(lane, shards, exact);
+          auto& mine = bytes[static_cast<std::size_t>(at.computers[i])];
+          mine +=
+              static_cast<std::size_t>(program.buffers) * Arena::BytesFor(column_floats[column]);
+          if (half) mine += program.nodes.size() * Rounded::BytesFor(column_floats[column]);
+        }
+      }
+    }
+    most = std::max(most, *std::ranges::max_element(bytes));
+  }
+  return most;
+}
+
+ViewWork::ViewWork(const Parts& parts)
+    : parts_(parts),
+      courier_(parts.fabric, parts.layout, parts.strategy.lanes),
+      numbers_(parts.fabric, parts.layout.members,
+               parts.layout.At(LastColumn(parts.strategy.grid))) {
+  for (int column = 0; column < parts.strategy.grid.columns(); ++column) AddColumn(column);
+}
+
+ViewWork::~ViewWork() = default;
+
+void ViewWork::AddColumn(int column) {
+  const int rank = parts_.fabric.rank();
+  const auto run = parts_.layout.At(column).RunOf(rank);
+  if (!run && parts_.layout.PartsAt(column, rank).empty()) return;
+  auto& state = parts_.state.At(column);
+  const Exchange::Sums how{parts_.strategy.grid.shards(), parts_.strategy.lanes, parts_.exact,
+                           parts_.half};
+  std::vector<std::span<float>> nodes;
+  std::vector<std::unique_ptr<Rounded>> rounded;
+  const std::size_t first = strands_.size();
+  for (const auto& lane : run ? LaneRuns(*run, how.lanes) : std::vector<ShardRange>()) {
+    auto strand = std::make_unique<Strand>();
+    strand->column = column;
+    strand->stage = column / parts_.strategy.grid.slices;
+    strand->program = ProgramFor(lane, how.shards, how.exact);
+    strand->first_node = nodes.size();
+    for (int i = 0; i < strand->program.buffers; ++i) {
+      strand->buffers.push_back(parts_.arena.Take(state.floats()));
+    }
+    for (const auto& node : strand->program.nodes) {
+      nodes.push_back(strand->At(node.buffer));
+      if (how.half) rounded.push_back(std::make_unique<Rounded>(state.floats(), parts_.arena));
+    }
+    strands_.push_back(std::move(strand));
+  }
+  exchanges_.push_back(std::make_unique<Exchange>(state, parts_.workload, parts_.fabric,
+                                                  parts_.layout, how, std::move(nodes),
+                                                  std::move(rounded)));
+  for (std::size_t i = first; i < strands_.size(); ++i) {
+    strands_[i]->exchange = exchanges_.back().get();
+  }
+}
+
+namespace {
+
+// Sums up buckets as their gradients become final, and passes on what is complete.
+class Progress final : public ShardProgress {
+ public:
+  using At = std::function<std::span<float>(int buffer)>;
+  Progress(const Buckets& buckets, const Fabric& fabric, const ShardProgram::Compute& compute,
+           const At& at, const std::function<void(std::size_t bucket)>& complete, bool measured)
+      : buckets_(buckets),
+        fabric_(fabric),
+        compute_(compute),
+        at_(at),
+        complete_(complete),
+        measured_(measured) {}
+
+  double square() const { return square_; }
+
+  bool Need(Extent /*parameters*/) override { return !fabric_.aborted(); }
+  bool Ready(std::size_t first) override {
+    for (; done_ < buckets_.size() && buckets_[done_].first >= first; ++done_) {
+      const auto& bucket = buckets_[done_];
+      if (measured_) {
+        square_ += SquareNorm(at_(compute_.buffer).subspan(bucket.first, bucket.size()));
+      }
+      for (const auto& add : compute_.adds) {
+        const auto into = at_(add.into).subspan(bucket.first, bucket.size());
+        const auto from = at_(add.from).subspan(bucket.first, bucket.size());
+        for (std::size_t i = 0; i < into.size(); ++i) into[i] += from[i];
+      }
+      if (compute_.node >= 0) complete_(done_);
+    }
+    return !fabric_.aborted();
+  }
+
+ private:
+  const Buckets& buckets_;
+  const Fabric& fabric_;
+  const ShardProgram::Compute& compute_;
+  const At& at_;
+  const std::function<void(std::size_t bucket)>& complete_;
+  bool measured_;
+  double square_ = 0;     // of the shard alone
+  std::size_t done_ = 0;  // buckets
+};
+
+}  // namespace
+
+bool ViewWork::Backward(Strand& strand, std::size_t index, std::int64_t completed) {
+  const auto& compute = strand.program.computes[index];
+  const auto& state = parts_.state.At(strand.column);
+  const Progress::At at = [&strand](int buffer) { return strand.At(buffer); };
+  const std::function<void(std::size_t)> complete = [&](std::size_t bucket) {
+    strand.exchange->NodeReady(bucket, strand.first_node + static_cast<std::size_t>(compute.node));
+  };
+  Progress progress(state.buckets(), parts_.fabric, compute, at, complete, Measured(completed));
+  Courier::Cell cell(courier_, strand.column, compute.shard);
+  strand.results.push_back(parts_.columns[static_cast<std::size_t>(strand.column)]->Backward(
+      completed, compute.shard, state.Parameters(completed), strand.At(compute.buffer), cell,
+      progress));
+  const bool good = !parts_.fabric.aborted() && progress.Ready(0);
+  strand.results.back().square = progress.square();
+  return good;
+}
+
+// Where one column is all there is: the squares of a shard would have to be summed over the others.
+bool ViewWork::Measured(std::int64_t completed) const {
+  const auto& grid = parts_.strategy.grid;
+  return parts_.measure_every > 0 && completed % parts_.measure_every == 0 && grid.columns() == 1 &&
+         grid.data > 1;
+}
+
+bool ViewWork::RunStrand(Strand& strand, std::int64_t completed) {
+  auto& work = *parts_.columns[static_cast<std::size_t>(strand.column)];
+  const auto parameters = parts_.state.At(strand.column).Parameters(completed);
+  const std::size_t shards = strand.program.computes.size();
+  const auto ahead = static_cast<std::size_t>(parts_.strategy.grid.stages - 1 - strand.stage);
+  strand.results.clear();
+  courier_.Take();
+  bool good = true;
+  for (std::size_t i = 0; good && i < shards + ahead; ++i) {
+    if (i < shards) {
+      const int shard = strand.program.computes[i].shard;
+      // First, for what is computed may be summed by others whatever becomes of this worker.
+      if (parts_.audit != nullptr && !parts_.audit->Take(completed, strand.column, shard)) {
+        parts_.fabric.Abort("the audit cannot be written");
+        good = false;
+        break;
+      }
+      Courier::Cell cell(courier_, strand.column, shard);
+      good = work.Forward(completed, shard, parameters, cell);
+    }
+    if (good && i >= ahead) good = Backward(strand, i - ahead, completed);
+  }
+  courier_.Give();
+  return good;
+}
+
+Result<StepNumbers> ViewWork::Step(const std::function<Word()>& word) {
+  const auto completed = parts_.state.completed();
+  const auto begun_ns = parts_.clock.MonotonicNs();
+  double square_before = 0;
+  for (const auto& exchange : exchanges_) square_before += exchange->square();
+  courier_.Begin(completed);
+  for (auto& exchange : exchanges_) exchange->Begin(completed, Measured(completed));
+  std::vector<std::thread> threads;
+  for (std::size_t i = 1; i < strands_.size(); ++i) {
+    threads.emplace_back([this, i, completed] { RunStrand(*strands_[i], completed); });
+  }
+  if (!strands_.empty()) RunStrand(*strands_[0], completed);
+  for (auto& thread : threads) thread.join();
+  if (parts_.fabric.aborted()) return BrokenOff();
+  const auto compute_ns = parts_.clock.MonotonicNs() - begun_ns;
+  std::vector<ShardResult> mine;
+  for (const auto& strand : strands_) {
+    if (strand->column != LastColumn(parts_.strategy.grid)) continue;
+    mine.insert(mine.end(), strand->results.begin(), strand->results.end());
+  }
+  // The memory of the step before the last is written when all gradients of the next are there, so
+  // every worker must have this one by then: who computes has, before it computes the next; who
+  // does not has, before it tells its numbers.
+  const auto finish = [this]() -> Result<void> {
+    for (auto& exchange : exchanges_) {
+      if (auto finished = exchange->Finish(); !finished) return finished;
+    }
+    return {};
+  };
+  if (strands_.empty()) {
+    if (const auto finished = finish(); !finished) return tl::unexpected(finished.error());
+    parts_.state.Complete(completed + 1);
+  }
+  Word said = word();
+  said.square_before = square_before;
+  auto numbers = numbers_.Swap(completed, mine, said);
+  if (!strands_.empty()) {
+    if (const auto finished = finish(); !finished) return tl::unexpected(finished.error());
+  }
+  if (!numbers) return numbers;
+  if (const auto finished = courier_.Finish(); !finished) {
+    return tl::unexpected(finished.error());
+  }
+  parts_.state.Complete(completed + 1);
+  numbers->compute_ns = compute_ns;
+  numbers->measured = std::exchange(measured_, {});
+  if (Measured(completed)) measured_ = numbers->shards;
+  return numbers;
+}
+
+}  // namespace muster::train

@@ -1,0 +1,75 @@
+// ViewWork: the steps of one worker in one view: it computes its cells, and exchanges gradients.
+//
+// Each column that the worker computes is a strand of its own (one for each lane), which takes its
+// shards forward and back in the order 1F1B: so many forward ahead as there are stages behind, then
+// one back for each one forward. The order is the same whoever has the cells, and each strand has a
+// part of it, so no two ever wait for each other in a circle. One strand alone needs no thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "train/mesh/fabric.h"
+#include "train/run/arena.h"
+#include "train/run/audit.h"
+#include "train/run/column_work.h"
+#include "train/run/courier.h"
+#include "train/run/exchange.h"
+#include "train/run/layout.h"
+#include "train/run/numbers.h"
+#include "train/run/state.h"
+#include "train/run/strategy.h"
+
+namespace muster::train {
+
+using ColumnWorks = std::vector<std::unique_ptr<ColumnWork>>;
+
+// Bytes for the gradients that a worker may have to hold at once, however many workers there are.
+std::size_t GradientBytes(const Strategy& strategy, bool exact, bool half,
+                          std::span<const std::size_t> column_floats);
+
+class ViewWork {
+ public:
+  // All must outlive it.
+  struct Parts {
+    const Workload& workload;
+    const ColumnWorks& columns;
+    const Strategy& strategy;
+    bool exact;
+    bool half;  // gradients as 16 bits on the way
+    const Layout& layout;
+    TrainState& state;
+    Fabric& fabric;
+    Arena& arena;
+    Audit* audit;  // or null
+    Clock& clock;
+    std::int64_t measure_every;  // steps whose gradients' norms are taken; 0: none
+  };
+  explicit ViewWork(const Parts& parts);
+  ~ViewWork();
+
+  // One more step. `word` is asked at its end: all stop if anybody says so; whether there is a
+  // checkpoint the chief says.
+  Result<StepNumbers> Step(const std::function<Word()>& word);
+
+ private:
+  struct Strand;
+
+  void AddColumn(int column);
+  bool RunStrand(Strand& strand, std::int64_t completed);
+  bool Backward(Strand& strand, std::size_t index, std::int64_t completed);
+  bool Measured(std::int64_t completed) const;
+
+  Parts parts_;
+  Courier courier_;
+  Numbers numbers_;
+  std::vector<ShardResult> measured_;  // all shards of the step before, where it was measured
+  std::vector<std::unique_ptr<Strand>> strands_;
+  std::vector<std::unique_ptr<Exchange>> exchanges_;  // they end first: they read the strands'
+};
+
+}  // namespace muster::train

@@ -1,0 +1,71 @@
+// Workload: what is trained, as the runtime sees it: gradients of shards and an update by element.
+//
+// The runtime owns the parameters as one flat list of floats and asks for the gradient of one shard
+// of one step at a time. The answer may depend on the parameters, the step and the shard alone;
+// then the result of a run depends on the seed alone. A built-in model, a torch module or a test
+// are each a Workload. One that can be cut into stages and slices says what a column of those
+// computes (column_work.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "train/run/extent.h"
+
+namespace muster::train {
+
+class ColumnWork;
+
+// While a shard is computed. Each call may wait; false: break off, the step will not count.
+class ShardProgress {
+ public:
+  virtual ~ShardProgress() = default;
+  // These parameters are about to be read.
+  virtual bool Need(Extent parameters) = 0;
+  // The gradient from here to the end is as it will stay.
+  virtual bool Ready(std::size_t first) = 0;
+};
+
+struct ShardResult {
+  double loss = 0;  // summed over the samples of the shard
+  std::int64_t samples = 0;
+  double square = 0;  // of its gradient, in steps that are measured; see noise_scale.h
+};
+
+// A stage of the layers, a slice of each.
+struct Cut {
+  int stages = 1, stage = 0;
+  int slices = 1, slice = 0;
+};
+
+class Workload {
+ public:
+  virtual ~Workload() = default;
+  virtual std::vector<std::size_t> LayerFloats() const = 0;  // together all parameters
+  virtual void Start(std::uint64_t seed, std::span<float> parameters) const = 0;
+  // Writes all of the gradient, unless it is told to break off.
+  virtual ShardResult Compute(std::int64_t step, int shard, std::span<const float> parameters,
+                              std::span<float> gradient, ShardProgress& progress) = 0;
+
+  // Floats that the optimiser keeps for each parameter.
+  virtual int StateFloats() const = 0;
+  // The update of a run of parameters. State lies in planes: all first floats, all second ones.
+  virtual void Update(std::int64_t step, std::span<const float> gradient,
+                      std::span<const float> parameters, std::span<const float> state,
+                      std::span<float> new_parameters, std::span<float> new_state) const = 0;
+
+  // For the audit: samples of an epoch, and which of them a shard takes; 0: it cannot say.
+  virtual std::uint64_t EpochSamples() const { return 0; }
+  virtual std::vector<std::uint64_t> SamplesOf(std::int64_t /*step*/, int /*shard*/) const {
+    return {};
+  }
+
+  // The whole as one column by Compute; an error: it cannot be cut like this.
+  virtual Result<std::unique_ptr<ColumnWork>> Column(const Cut& cut);
+};
+
+}  // namespace muster::train

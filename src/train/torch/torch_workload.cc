@@ -1,0 +1,426 @@
+#include "train/torch/torch_workload.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/autocast_mode.h>
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/cuda.h>
+#include <torch/utils.h>
+#include <torch/version.h>
+#ifdef MUSTER_TORCH_CUDA
+#include <c10/cuda/CUDACachingAllocator.h>
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/check.h"
+#include "train/exact/philox.h"
+
+namespace muster::train {
+
+namespace {
+
+constexpr std::uint32_t kTorchStream = 0x746f7263;  // the last word of the counter, as in streams.h
+constexpr std::size_t kPieceFloats = std::size_t{1} << 20U;
+
+// What differs between torch 1.13 and 2.x, and nothing else does.
+#if TORCH_VERSION_MAJOR >= 2
+void SetAutocast(c10::DeviceType device, bool on, at::ScalarType type) {
+  if (on) at::autocast::set_autocast_dtype(device, type);
+  at::autocast::set_autocast_enabled(device, on);
+}
+// Memory that is about to be written need not be cleared.
+void LeaveMemoryAsItIs() { at::globalContext().setDeterministicFillUninitializedMemory(false); }
+#else
+void SetAutocast(c10::DeviceType device, bool on, at::ScalarType type) {
+  if (device == c10::kCUDA) {
+    if (on) at::autocast::set_autocast_gpu_dtype(type);
+    at::autocast::set_enabled(on);
+  } else {
+    if (on) at::autocast::set_autocast_cpu_dtype(type);
+    at::autocast::set_cpu_enabled(on);
+  }
+}
+void LeaveMemoryAsItIs() {}
+#endif
+
+// Products in fewer bits, for the time of a forward pass.
+class Autocast {
+ public:
+  Autocast(c10::DeviceType device, const std::string& precision)
+      : device_(device), on_(precision != "float32") {
+    if (on_) SetAutocast(device, true, precision == "float16" ? at::kHalf : at::kBFloat16);
+  }
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+  ~Autocast() {
+    if (!on_) return;
+    SetAutocast(device_, false, at::kFloat);
+    at::autocast::clear_cache();  // of parameters in few bits: the next step has others
+  }
+
+ private:
+  c10::DeviceType device_;
+  bool on_;
+};
+
+// The part of a torch error that says what is wrong.
+std::string Wrong(const std::exception& error) {
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+  std::string text = torch_error != nullptr ? torch_error->what_without_backtrace() : error.what();
+  return text.substr(0, text.find('\n'));
+}
+
+torch::Tensor View(float* floats, c10::IntArrayRef sizes) {
+  return torch::from_blob(floats, sizes, torch::kFloat32);
+}
+
+std::int64_t Signed(std::size_t count) { return static_cast<std::int64_t>(count); }
+
+bool IsPowerOfTwo(double value) {
+  int exponent = 0;
+  return value > 0 && std::frexp(value, &exponent) == 0.5;
+}
+
+Result<void> CheckOptions(const TorchOptions& options) {
+  if (options.device != "cpu" && options.device != "cuda") {
+    return Fail(ErrorCode::kInvalid, "no device '" + options.device + "'", "cpu or cuda");
+  }
+  if (options.device == "cuda" && !torch::cuda::is_available()) {
+    return Fail(ErrorCode::kUnavailable, "this torch sees no GPU",
+                "use --device cpu, or a torch with CUDA on a machine with a GPU");
+  }
+  const auto& precision = options.precision;
+  if (precision != "float32" && precision != "bfloat16" && precision != "float16") {
+    return Fail(ErrorCode::kInvalid, "no precision '" + precision + "'",
+                "float32, bfloat16 or float16");
+  }
+  if (precision == "float16" && options.device == "cpu") {
+    return Fail(ErrorCode::kInvalid, "float16 is for a GPU", "use bfloat16 on the CPU");
+  }
+  if (!IsPowerOfTwo(options.loss_scale)) {
+    return Fail(ErrorCode::kInvalid, "the scale of the loss is no power of two",
+                "1, 1024, 65536, ...: then it rounds nothing");
+  }
+  return {};
+}
+
+void BeDeterministic(const TorchOptions& options) {
+  ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);  // read when the first product is made
+  at::globalContext().setDeterministicAlgorithms(true, false);
+  at::globalContext().setDeterministicCuDNN(true);
+  at::globalContext().setBenchmarkCuDNN(false);
+  LeaveMemoryAsItIs();
+  at::set_num_threads(options.threads);
+}
+
+}  // namespace
+
+// The way of one gradient from torch to the runtime's floats. torch calls a hook for each parameter
+// once its gradient is complete, about from the last to the first.
+class TorchWorkload::Gradients {
+ public:
+  Gradients(const TorchWorkload& workload, std::size_t tensors)
+      : device_(workload.device_),
+        offsets_(workload.offsets_),
+        scale_(static_cast<float>(1 / workload.options_.loss_scale)),
+        came_(tensors) {
+    if (device_.is_cpu()) return;
+    const auto floats = Signed(offsets_.back());
+    all_ = torch::empty({floats}, torch::TensorOptions(torch::kFloat32).device(device_));
+    pinned_ = torch::empty({floats}, torch::TensorOptions(torch::kFloat32).pinned_memory(true));
+  }
+
+  void Begin(std::span<float> into, ShardProgress& progress) {
+    into_ = into;
+    progress_ = &progress;
+    whole_ = true;
+    std::fill(came_.begin(), came_.end(), false);
+    final_ = came_.size();
+    sent_ = into.size();
+  }
+
+  // On the thread that runs backward for this device; the caller of backward waits meanwhile.
+  void Came(std::size_t index, const torch::Tensor& gradient) {
+    if (device_.is_cpu()) {
+      auto into = View(into_.data() + offsets_[index], gradient.sizes());
+      into.copy_(gradient);
+      if (scale_ != 1) into.mul_(scale_);
+    } else {
+      Part(index, index + 1).view(gradient.sizes()).copy_(gradient);
+    }
+    Note(index);
+  }
+
+  // Parameters that the loss does not depend on have no gradient. False: broken off.
+  bool End() {
+    for (std::size_t index = came_.size(); index-- > 0;) {
+      if (came_[index]) continue;
+      if (device_.is_cpu()) {
+        std::ranges::fill(into_.subspan(offsets_[index], offsets_[index + 1] - offsets_[index]), 0);
+      } else {
+        Part(index, index + 1).zero_();
+      }
+      Note(index);
+    }
+    for (auto& piece : pieces_) {
+      while (!piece.there.query()) std::this_thread::yield();
+      std::memcpy(into_.data() + piece.floats.first, pinned_.data_ptr<float>() + piece.floats.first,
+                  piece.floats.size() * sizeof(float));
+      whole_ = whole_ && progress_->Ready(piece.floats.first);
+    }
+    pieces_.clear();
+    return whole_;
+  }
+
+ private:
+  struct Piece {
+    Extent floats;
+    c10::Event there;
+  };
+
+  torch::Tensor Part(std::size_t first, std::size_t last) const {
+    return all_.narrow(0, Signed(offsets_[first]), Signed(offsets_[last] - offsets_[first]));
+  }
+
+  void Note(std::size_t index) {
+    came_[index] = true;
+    const auto before = final_;
+    while (final_ > 0 && came_[final_ - 1]) --final_;
+    if (final_ == before) return;
+    const auto first = offsets_[final_];
+    if (device_.is_cpu()) {
+      whole_ = whole_ && progress_->Ready(first);
+    } else if (sent_ - first >= kPieceFloats || (final_ == 0 && sent_ > 0)) {
+      Send({first, std::exchange(sent_, first)});
+    }
+  }
+
+  // To the host on a stream of its own, so that the work on earlier layers goes on.
+  void Send(Extent floats) {
+    const c10::impl::VirtualGuardImpl gpu(device_.type());
+    const auto part = all_.narrow(0, Signed(floats.first), Signed(floats.size()));
+    if (scale_ != 1) part.mul_(scale_);
+    c10::Event complete(device_.type());
+    complete.record(gpu.getStream(all_.device()));
+    if (!copying_) copying_ = gpu.getStreamFromGlobalPool(all_.device());
+    complete.block(*copying_);
+    const c10::StreamGuard guard(*copying_);
+    pinned_.narrow(0, Signed(floats.first), Signed(floats.size())).copy_(part, true);
+    pieces_.push_back({floats, c10::Event(device_.type())});
+    pieces_.back().there.record(*copying_);
+  }
+
+  torch::Device device_;
+  const std::vector<std::size_t>& offsets_;
+  float scale_;
+  std::vector<bool> came_;
+  std::size_t final_ = 0;  // this parameter and all behind it came
+  std::size_t sent_ = 0;   // the gradient from here to the end is on its way to the host
+  std::span<float> into_;
+  ShardProgress* progress_ = nullptr;
+  bool whole_ = true;
+  torch::Tensor all_, pinned_;  // the gradient on the GPU, and where the host sees it
+  std::optional<c10::Stream> copying_;
+  std::vector<Piece> pieces_;
+};
+
+Result<std::unique_ptr<TorchWorkload>> TorchWorkload::Open(TorchJob job,
+                                                           const TorchOptions& options) {
+  const auto kernels = KernelsFor(options.kernels);
+  if (!kernels) return tl::unexpected(kernels.error());
+  const auto optimizer = ParseOptimizer(options.optimizer);
+  if (!optimizer) return tl::unexpected(optimizer.error());
+  const auto rate = ParseRate(options.rate);
+  if (!rate) return tl::unexpected(rate.error());
+  if (const auto checked = CheckOptions(options); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  BeDeterministic(options);
+  std::unique_ptr<TorchWorkload> out;
+  try {
+    out.reset(new TorchWorkload(std::move(job), options, **kernels, *optimizer, *rate));
+    if (const auto made = out->Prepare(); !made) return tl::unexpected(made.error());
+    if (const auto tried = out->Try(); !tried) return tl::unexpected(tried.error());
+  } catch (const std::exception& error) {
+    return Fail(ErrorCode::kInvalid, "torch: " + Wrong(error), "the model and the data must fit");
+  }
+  return out;
+}
+
+TorchWorkload::TorchWorkload(TorchJob job, const TorchOptions& options, const Kernels& kernels,
+                             const OptimizerSpec& optimizer, const RateSpec& rate)
+    : job_(std::move(job)),
+      options_(options),
+      device_(options.device),
+      optimizer_(kernels, optimizer),
+      rate_(rate) {}
+
+TorchWorkload::~TorchWorkload() = default;
+
+Result<void> TorchWorkload::Prepare() {
+  module_ = job_.make();
+  parameters_ = module_->parameters();
+  offsets_.reserve(parameters_.size() + 1);
+  offsets_.push_back(0);
+  for (const auto& parameter : parameters_) {
+    if (parameter.scalar_type() != torch::kFloat32) {
+      return Fail(ErrorCode::kInvalid, "a parameter of the module is not float32",
+                  "keep parameters in float32; precision is an option");
+    }
+    offsets_.push_back(offsets_.back() + static_cast<std::size_t>(parameter.numel()));
+  }
+  if (offsets_.back() == 0) return Fail(ErrorCode::kInvalid, "the module has no parameters");
+  module_->to(device_);
+  if (!device_.is_cpu()) {
+    copy_ = torch::empty({Signed(offsets_.back())},
+                         torch::TensorOptions(torch::kFloat32).device(device_));
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      parameters_[i].set_data(
+          copy_.narrow(0, Signed(offsets_[i]), Signed(offsets_[i + 1] - offsets_[i]))
+              .view(parameters_[i].sizes()));
+    }
+  }
+  gradients_ = std::make_unique<Gradients>(*this, parameters_.size());
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    parameters_[i].register_hook(
+        [this, i](const torch::Tensor& gradient) { gradients_->Came(i, gradient); });
+  }
+  return {};
+}
+
+// A forward pass alone. Buffers that it changes would differ between workers.
+Result<void> TorchWorkload::Try() {
+  std::vector<float> started(offsets_.back());
+  Start(options_.seed, started);
+  Load(started);
+  const auto buffers = module_->named_buffers();
+  std::vector<torch::Tensor> before;
+  before.reserve(buffers.size());
+  for (const auto& buffer : buffers) before.push_back(buffer.value().clone());
+  const torch::NoGradGuard no_gradients;
+  const auto batch = job_.data(0, 0);
+  if (batch.samples > 0 && Forward(Here(batch)).numel() != 1) {
+    return Fail(ErrorCode::kInvalid, "the loss is not one number", "sum it over the samples");
+  }
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (torch::equal(buffers[i].value(), before[i])) continue;
+    return Fail(ErrorCode::kInvalid,
+                "training changes the buffer " + buffers[i].key() + " of the module",
+                "only parameters are handed over: use layer or group norm, or freeze it");
+  }
+  return {};
+}
+
+std::vector<std::size_t> TorchWorkload::LayerFloats() const {
+  std::vector<std::size_t> out;
+  out.reserve(parameters_.size());
+  for (std::size_t i = 0; i < parameters_.size(); ++i) out.push_back(offsets_[i + 1] - offsets_[i]);
+  return out;
+}
+
+void TorchWorkload::Start(std::uint64_t seed, std::span<float> parameters) const {
+  torch::manual_seed(seed);
+  const auto fresh = job_.make()->parameters();
+  const torch::NoGradGuard no_gradients;
+  for (std::size_t i = 0; i < fresh.size(); ++i) {
+    View(parameters.data() + offsets_[i], fresh[i].sizes()).copy_(fresh[i]);
+  }
+}
+
+void TorchWorkload::Load(std::span<const float> parameters) {
+  auto* floats = const_cast<float*>(parameters.data());  // views of what is only read
+  if (!device_.is_cpu()) {
+    copy_.copy_(View(floats, {Signed(parameters.size())}));
+    copied_step_ = -1;
+    return;
+  }
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    parameters_[i].set_data(View(floats + offsets_[i], parameters_[i].sizes()));
+  }
+}
+
+torch::nn::Module& TorchWorkload::With(std::span<const float> parameters) {
+  Load(parameters);
+  return *module_;
+}
+
+TorchBatch TorchWorkload::Here(const TorchBatch& batch) const {
+  return {batch.inputs.to(device_), batch.targets.to(device_), batch.samples};
+}
+
+torch::Tensor TorchWorkload::Forward(const TorchBatch& batch) {
+  const Autocast autocast(device_.type(), options_.precision);
+  return job_.loss(*module_, batch);
+}
+
+ShardResult TorchWorkload::Compute(std::int64_t step, int shard, std::span<const float> parameters,
+                                   std::span<float> gradient, ShardProgress& progress) {
+  // Whoever gets an error from torch in the middle of a run cannot go on; the others can.
+  try {
+    const auto batch = job_.data(step, shard);
+    gradients_->Begin(gradient, progress);
+    if (!progress.Need({0, parameters.size()})) return {};
+    if (batch.samples == 0) {
+      gradients_->End();
+      return {};
+    }
+    if (device_.is_cpu() || copied_step_ != step) Load(parameters);
+    copied_step_ = step;
+    const auto drawn =
+        Philox(options_.seed, {static_cast<std::uint32_t>(step),
+                               static_cast<std::uint32_t>(static_cast<std::uint64_t>(step) >> 32U),
+                               static_cast<std::uint32_t>(shard), kTorchStream});
+    torch::manual_seed(std::uint64_t{drawn[0]} << 32U | drawn[1]);
+    const auto loss = Forward(Here(batch));
+    (loss * (options_.loss_scale / static_cast<double>(job_.batch))).backward();
+    for (auto& parameter : parameters_) parameter.mutable_grad().reset();
+    if (!gradients_->End()) return {};
+    return {loss.item<double>(), batch.samples};
+  } catch (const std::exception& error) {
+    CheckFailed("a shard is computed", __FILE__, __LINE__, "torch: " + Wrong(error));
+  }
+}
+
+void TorchWorkload::Update(std::int64_t step, std::span<const float> gradient,
+                           std::span<const float> parameters, std::span<const float> state,
+                           std::span<float> new_parameters, std::span<float> new_state) const {
+  UpdateIn in{parameters, gradient, {}};
+  UpdateOut out{new_parameters, {}};
+  const std::size_t n = gradient.size(), planes = optimizer_.StateFloats();
+  for (std::size_t plane = 0; plane < planes; ++plane) {
+    in.state[plane] = state.subspan(plane * n, n);
+    out.state[plane] = new_state.subspan(plane * n, n);
+  }
+  optimizer_.Update(step + 1, RateAt(rate_, step + 1), in, out);
+  if (options_.precision != "float16") return;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (std::isfinite(gradient[i])) continue;
+    new_parameters[i] = parameters[i];
+    for (std::size_t plane = 0; plane < planes; ++plane) out.state[plane][i] = in.state[plane][i];
+  }
+}
+
+std::string TorchWorkload::Used() const {
+  std::string out = std::string("torch ") + TORCH_VERSION + ", " + options_.device;
+#ifdef MUSTER_TORCH_CUDA
+  if (device_.is_cuda()) {
+    constexpr std::int64_t kMebi = 1 << 20;
+    const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(copy_.device().index());
+    out += "; at most " + std::to_string(stats.allocated_bytes[0].peak / kMebi) +
+           " MiB of its memory in tensors, " +
+           std::to_string(stats.reserved_bytes[0].peak / kMebi) + " MiB taken";
+  }
+#endif
+  return out;
+}
+
+}  // namespace muster::train

@@ -1,0 +1,144 @@
+"""Whatever happens to the workers of a job, every step has the parameters of an undisturbed run.
+
+Usage: schedules_test.py BUILD [unittest arguments]. MUSTER_SCHEDULES says how many schedules are drawn.
+"""
+import os
+import sys
+import time
+import unittest
+
+from gang import Gang, Schedule, mismatches, misread, reference, went_back
+
+BUILD = sys.argv.pop(1)
+PROBE = os.path.join(BUILD, "bin", "train_probe")
+COUNT = int(os.environ.get("MUSTER_SCHEDULES", "12"))
+STEPS = 60
+
+
+class SchedulesTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.options = {"steps": STEPS, "idle_floats": 5000, "bucket_floats": 700, "pause_us": 500}
+        cls.truth = reference(PROBE, **cls.options)
+
+    def test_any_number_of_workers_gives_the_same_bits(self):
+        for workers in (2, 3, 4, 8):
+            with self.subTest(workers=workers), Gang(PROBE, **self.options, min_workers=workers) as gang:
+                for _ in range(workers):
+                    gang.start()
+                gang.wait_ended()
+                self.assertEqual([worker.end for worker in gang.workers], ["finished"] * workers, gang.describe())
+                self.assertEqual(mismatches(gang, self.truth), [])
+                self.assertEqual(gang.workers[0].steps[0].workers, workers)
+                self.assertEqual(misread(gang, 8), [])
+
+    def test_drawn_schedules_of_joins_leaves_kills_and_freezes(self):
+        for seed in range(COUNT):
+            with self.subTest(seed=seed), Gang(PROBE, **self.options, min_workers=1, timeout_ms=600) as gang:
+                schedule = Schedule(seed, STEPS)
+                schedule.play(gang, 2 + seed % 4)
+                told = f"{schedule.log}\n{gang.describe()}"
+                self.assertTrue(any(worker.end == "finished" for worker in gang.workers), told)
+                self.assertEqual(mismatches(gang, self.truth), [], told)
+                self.assertEqual(misread(gang, 8), [], told)
+                if schedule.losses < 2:  # two at once may be neighbours
+                    self.assertEqual(went_back(gang), [], told)
+
+
+class ChangesTest(unittest.TestCase):
+    """One thing that happens to a gang at a time."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.options = {"steps": STEPS, "idle_floats": 5000, "bucket_floats": 700, "pause_us": 2000, "timeout_ms": 600}
+        cls.truth = reference(PROBE, **cls.options)
+
+    def gang(self, workers, **more):
+        gang = Gang(PROBE, **{**self.options, **more})
+        self.addCleanup(gang.__exit__)
+        for _ in range(workers):
+            gang.start()
+        return gang
+
+    def expect_finished(self, gang):
+        gang.wait_ended()
+        self.assertTrue(any(worker.end == "finished" for worker in gang.workers), gang.describe())
+        self.assertEqual(mismatches(gang, self.truth), [], gang.describe())
+
+    def test_all_leave_and_go_on_later_from_where_they_were(self):
+        gang = self.gang(0, checkpoints=self.gang(0).folder / "checkpoints")
+        first = [gang.start() for _ in range(3)]
+        gang.wait(lambda: gang.last_step() >= 10)
+        for worker in first:
+            worker.leave()
+        gang.wait_ended()
+        self.assertEqual([worker.end for worker in first], ["left"] * 3, gang.describe())
+        reached = gang.last_step()
+        second = [gang.start() for _ in range(2)]
+        self.expect_finished(gang)
+        begun = min(worker.steps[0].step for worker in second if worker.steps)
+        self.assertEqual(begun, reached + 1, gang.describe())
+
+    def test_a_job_whose_workers_were_all_killed_goes_on_from_its_newest_checkpoint(self):
+        folder = self.gang(0).folder / "checkpoints"
+        gang = self.gang(3, checkpoints=folder, checkpoint_every=5)
+        gang.wait(lambda: gang.last_step() >= 22)
+        for worker in gang.workers:
+            worker.kill()
+        gang.wait_ended()
+        later = gang.start()
+        self.expect_finished(gang)
+        self.assertEqual(later.steps[0].step % 5, 1, gang.describe())
+        self.assertGreater(later.steps[0].step, 1)
+
+    def test_a_gang_that_was_frozen_as_a_whole_loses_nobody(self):
+        gang = self.gang(4, min_workers=4)
+        gang.wait(lambda: gang.last_step() >= 10)
+        for worker in gang.workers:
+            worker.freeze()
+        time.sleep(1.5)  # longer than the time-out
+        for worker in gang.workers:
+            worker.thaw()
+        self.expect_finished(gang)
+        self.assertEqual(went_back(gang), [], gang.describe())
+
+    def test_one_that_was_frozen_for_long_joins_again(self):
+        gang = self.gang(3)
+        gang.wait(lambda: gang.last_step() >= 10)
+        gang.workers[1].freeze()
+        gang.wait(lambda: gang.last_step() >= 20)
+        gang.workers[1].thaw()
+        self.expect_finished(gang)
+        self.assertEqual(went_back(gang), [], gang.describe())
+        self.assertEqual(gang.workers[1].end, "finished", gang.describe())
+
+    def test_joiners_that_die_at_the_door_harm_nobody(self):
+        gang = self.gang(2)
+        gang.wait(lambda: gang.last_step() >= 5)
+        for delay in (0.0, 0.005, 0.01, 0.02, 0.03):
+            joiner = gang.start()
+            time.sleep(delay)
+            joiner.kill()
+        self.expect_finished(gang)
+        self.assertEqual(went_back(gang), [], gang.describe())
+
+    def test_one_that_waits_for_others_leaves_when_it_is_told_to(self):
+        gang = self.gang(1, min_workers=2)
+        time.sleep(0.3)  # there is nothing to be seen of one that waits
+        gang.workers[0].leave()
+        gang.wait_ended()
+        self.assertEqual(gang.workers[0].end, "left", gang.describe())
+
+    def test_a_worker_with_other_options_is_refused(self):
+        for options in ({"mirrors": 2}, {"strategy": "mirrored:lanes=2"}):
+            gang = self.gang(1)
+            gang.wait(lambda: gang.last_step() >= 2)
+            other = gang.start(**options)
+            gang.wait(lambda: not other.lives)
+            self.expect_finished(gang)
+            self.assertIn("other options", other.errors)
+            self.assertNotEqual(other.process.returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

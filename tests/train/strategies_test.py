@@ -1,0 +1,129 @@
+"""Every synchronous strategy gives the same bits on any number of workers, whatever happens to them.
+
+Usage: strategies_test.py BUILD [unittest arguments]. MUSTER_SCHEDULES says how many schedules are drawn for each.
+"""
+import os
+import re
+import sys
+import unittest
+
+from gang import Gang, mismatches, misread, reference
+from schedules import SHARDS, STEPS, STRATEGIES, draw
+
+BUILD = sys.argv.pop(1)
+PROBE = os.path.join(BUILD, "bin", "train_probe")
+COUNT = int(os.environ.get("MUSTER_SCHEDULES", "4"))
+
+
+def complete(folder, columns):
+    """Whether there is a checkpoint with all parts of all columns."""
+    for checkpoint in folder.glob("step-*"):
+        parts = {}
+        for file in checkpoint.glob("*-of-*"):
+            column, count = re.fullmatch(r"(.*?)\d+-of-(\d+)", file.name).groups()
+            parts.setdefault((column, int(count)), []).append(file)
+        if len({column for (column, count), files in parts.items() if len(files) == count}) == columns:
+            return True
+    return False
+
+
+class StrategiesTest(unittest.TestCase):
+    truths = {}
+
+    def truth(self, name):
+        if name not in self.truths:
+            self.truths[name] = reference(PROBE, **STRATEGIES[name].options)
+        return self.truths[name]
+
+    def each(self):
+        for name, strategy in STRATEGIES.items():
+            with self.subTest(strategy=name):
+                yield name, strategy
+
+    def test_any_number_of_workers_gives_the_same_bits(self):
+        for name, strategy in self.each():
+            for workers in range(1, strategy.cells + 2):  # one more than there is work for
+                everybody = workers + strategy.servers
+                with Gang(PROBE, **strategy.options, min_workers=everybody) as gang:
+                    for index in range(everybody):
+                        gang.start(server=int(index >= workers))
+                    gang.wait_ended()
+                    self.assertEqual([worker.end for worker in gang.workers], ["finished"] * everybody, gang.describe())
+                    self.assertEqual(mismatches(gang, self.truth(name)), [])
+                    self.assertEqual(misread(gang, SHARDS * strategy.columns), [])
+                    busy = [worker for worker in gang.workers if worker.steps[0].shards]
+                    self.assertEqual(len(busy), min(workers, strategy.cells))
+
+    def test_a_cut_model_learns_what_the_whole_one_learns(self):
+        for name, strategy in self.each():
+            whole = reference(PROBE, **{**strategy.options, "strategy": "data"})
+            losses = [{step: loss for step, loss in run.items() if isinstance(step, int)}
+                      for run in (whole, self.truth(name))]
+            self.assertEqual(losses[0], losses[1])
+            self.assertIsNotNone(whole["model"])
+            self.assertEqual(whole["model"], self.truth(name)["model"])
+
+    def test_what_is_sent_over_connections_is_the_same(self):
+        for name, strategy in self.each():
+            everybody = strategy.cells + strategy.servers
+            with Gang(PROBE, **strategy.options, min_workers=everybody, share_memory=0, encrypt=1) as gang:
+                for index in range(everybody):
+                    gang.start(server=int(index >= strategy.cells))
+                gang.wait_ended()
+                self.assertEqual([worker.end for worker in gang.workers], ["finished"] * everybody, gang.describe())
+                self.assertEqual(mismatches(gang, self.truth(name)), [])
+
+    def test_a_checkpoint_is_taken_up_by_another_number_of_workers(self):
+        for _, strategy in self.each():
+            options = {**strategy.options, "steps": 5 * STEPS}  # time to write one in between
+            truth = reference(PROBE, **options)
+            with Gang(PROBE, **options, timeout_ms=600, checkpoint_every=5) as gang:
+                folder = {"checkpoints": gang.folder / "checkpoints"}
+                everybody = strategy.cells + strategy.servers
+                for index in range(everybody):
+                    gang.start(**folder, min_workers=everybody, server=int(index >= strategy.cells))
+                gang.wait(lambda: complete(folder["checkpoints"], strategy.columns))
+                for worker in gang.workers:
+                    worker.kill()
+                gang.wait_ended()
+                later = [gang.start(**folder, min_workers=2) for _ in range(2)]
+                gang.wait_ended()
+                self.assertEqual([worker.end for worker in later], ["finished"] * 2, gang.describe())
+                self.assertEqual(mismatches(gang, truth), [], gang.describe())
+                self.assertGreater(later[0].steps[0].step, 1, gang.describe())
+
+    def test_drawn_schedules_of_joins_leaves_kills_stalls_and_freezes(self):
+        for number, outcome in enumerate(draw(COUNT * len(STRATEGIES), 1, BUILD)):
+            with self.subTest(number=number):
+                self.assertIsNone(outcome.wrong)
+
+
+class RoundedTest(unittest.TestCase):
+    options = {"steps": 60, "idle_floats": 5000, "bucket_floats": 700, "exact": "false", "shards": 4}
+
+    def run_with(self, **more):
+        with Gang(PROBE, **self.options, **more, min_workers=3) as gang:
+            for _ in range(3):
+                gang.start()
+            gang.wait_ended()
+            self.assertEqual([worker.end for worker in gang.workers], ["finished"] * 3, gang.describe())
+            return gang
+
+    def test_rounded_gradients_give_all_workers_the_same_and_learn_as_well(self):
+        plain, rounded = self.run_with(), self.run_with(half="true")
+        for steps in zip(*(worker.steps for worker in rounded.workers)):
+            self.assertEqual(len({step.hashes[0] for step in steps}), 1)
+        hashes = [gang.workers[0].steps[-1].hashes[0] for gang in (plain, rounded)]
+        self.assertNotEqual(*hashes)
+        losses = [float(gang.workers[0].steps[-1].loss) for gang in (plain, rounded)]
+        self.assertAlmostEqual(losses[1] / losses[0], 1, delta=0.01)
+
+    def test_rounded_gradients_are_refused_where_sums_are_exact(self):
+        with Gang(PROBE, **{**self.options, "exact": "true"}, half="true") as gang:
+            worker = gang.start()
+            gang.wait_ended()
+        self.assertIn("not exact", worker.errors)
+
+
+if __name__ == "__main__":
+    unittest.main()
