@@ -90,8 +90,9 @@ class Worker:
 class Gang:
     """`with Gang(binary, steps=40) as gang`: whatever still runs at the end is killed."""
 
-    def __init__(self, probe, audited=False, **options):
-        self.probe, self.audited, self.options = probe, audited, options
+    def __init__(self, probe, audited=False, hosts=(), **options):
+        """`hosts`: names that workers take in turn; those of one name share memory. None: all do."""
+        self.probe, self.audited, self.hosts, self.options = probe, audited, hosts, options
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-train-"))
         self.workers = []
         self.news = threading.Condition()
@@ -115,6 +116,8 @@ class Gang:
         command = [*before, self.probe, "--folder", str(self.folder / "store")]
         if self.audited:
             command += ["--audit", str(self.folder / f"audit-{len(self.workers)}")]
+        if self.hosts:
+            command += ["--host", self.hosts[len(self.workers) % len(self.hosts)]]
         for key, value in {**self.options, **more}.items():
             command += ["--" + key.replace("_", "-"), str(value)]
         worker = Worker(self, command)

@@ -75,7 +75,8 @@ def play(probe, name, options, truth, number, seed):
     strategy = STRATEGIES[name]
     ways = {"share_memory": int(drawn.random() < 0.7), "encrypt": int(drawn.random() < 0.3), "mirrors": drawn.randint(1, 2)}
     ways |= {"min_workers": 1, "timeout_ms": 600, "pause_us": drawn.choice([1000, 3000])}
-    with Gang(probe, audited=True, **options, **ways) as gang:
+    hosts = ["a", "b", "c"][:drawn.randint(1, 3)]  # who is on another one is reached over a connection
+    with Gang(probe, audited=True, hosts=hosts, **options, **ways) as gang:
         if drawn.random() < 0.5:
             gang.options |= {"checkpoints": gang.folder / "checkpoints", "checkpoint_every": drawn.randint(2, 9)}
         schedule = Schedule(drawn.random(), STEPS, strategy.servers)

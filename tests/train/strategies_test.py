@@ -54,6 +54,17 @@ class StrategiesTest(unittest.TestCase):
                     busy = [worker for worker in gang.workers if worker.steps[0].shards]
                     self.assertEqual(len(busy), min(workers, strategy.cells))
 
+    def test_it_does_not_matter_who_is_on_which_host(self):
+        for name, strategy in self.each():
+            for hosts in ("ab", "aab", "aabbb"):
+                workers = min(len(hosts), strategy.cells)
+                with Gang(PROBE, hosts=hosts, **strategy.options, min_workers=workers + strategy.servers) as gang:
+                    for index in range(workers + strategy.servers):
+                        gang.start(server=int(index >= workers))
+                    gang.wait_ended()
+                    self.assertEqual({worker.end for worker in gang.workers}, {"finished"}, gang.describe())
+                    self.assertEqual(mismatches(gang, self.truth(name)), [])
+
     def test_a_cut_model_learns_what_the_whole_one_learns(self):
         for name, strategy in self.each():
             whole = reference(PROBE, **{**strategy.options, "strategy": "data"})

@@ -54,7 +54,7 @@ TEST(ShardProgramTest, ProgramsOfAnyNumberOfWorkersGiveTheSumOfOne) {
           cover.push_back(node);
         }
       }
-      for (const auto& sum : SumsOver(cover, shards)) {
+      for (const auto& sum : SumsOver(cover, shards).sums) {
         sums[sum.node] = sums.at(sum.left) + sums.at(sum.right);
       }
       return sums.at({0, shards});

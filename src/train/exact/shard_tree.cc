@@ -20,14 +20,23 @@ void Cover(ShardRange node, ShardRange run, std::vector<ShardRange>& out) {
   Cover({split, node.last}, run, out);
 }
 
-void Sum(ShardRange node, const std::vector<ShardRange>& cover, std::vector<ShardSum>& out) {
-  if (std::ranges::binary_search(cover, node)) return;
-  MUSTER_CHECK(node.size() > 1, "a node that is cut has two shards");
+// Whether there is a sum of the node in the end.
+bool Sum(ShardRange node, const std::vector<ShardRange>& nodes, ShardSums& out) {
+  if (std::ranges::binary_search(nodes, node)) return true;
+  if (node.size() == 1) return false;
   const int split = SplitOf(node);
   const ShardRange left{node.first, split}, right{split, node.last};
-  Sum(left, cover, out);
-  Sum(right, cover, out);
-  out.push_back({node, left, right});
+  const bool has_left = Sum(left, nodes, out);
+  if (has_left) out.left.push_back(left);
+  const std::size_t before = out.left.size();
+  const bool has_right = Sum(right, nodes, out);
+  if (has_left && has_right) {
+    out.left.resize(before - 1);
+    out.sums.push_back({node, left, right});
+    return true;
+  }
+  if (has_right) out.left.push_back(right);
+  return false;
 }
 
 }  // namespace
@@ -45,9 +54,9 @@ std::vector<ShardRange> CoverOf(ShardRange run, int shards) {
   return out;
 }
 
-std::vector<ShardSum> SumsOver(const std::vector<ShardRange>& cover, int shards) {
-  std::vector<ShardSum> out;
-  Sum({0, shards}, cover, out);
+ShardSums SumsOver(const std::vector<ShardRange>& nodes, int shards) {
+  ShardSums out;
+  if (Sum({0, shards}, nodes, out)) out.left.push_back({0, shards});
   return out;
 }
 

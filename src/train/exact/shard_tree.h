@@ -32,8 +32,14 @@ struct ShardSum {
   friend bool operator==(const ShardSum&, const ShardSum&) = default;
 };
 
-// The additions that make the whole of the tree out of these nodes, which cover it; children first.
-std::vector<ShardSum> SumsOver(const std::vector<ShardRange>& cover, int shards);
+// The additions that can be made with some nodes, children first, and what there is afterwards,
+// from left to right: one node where they cover the tree.
+struct ShardSums {
+  std::vector<ShardSum> sums;
+  std::vector<ShardRange> left;
+};
+// `nodes`: none inside another, from left to right.
+ShardSums SumsOver(const std::vector<ShardRange>& nodes, int shards);
 
 // Runs of about equal length for so many workers; the first ones are longer. Some are empty where
 // there are more workers than shards.

@@ -53,7 +53,7 @@ TEST(ShardTreeTest, TheSumDoesNotDependOnWhoHoldsWhichShards) {
             if (i < node.first || i >= node.last) leaves.push_back({i, i + 1});
           }
           std::ranges::sort(leaves);
-          for (const auto& sum : SumsOver(leaves, shards)) {
+          for (const auto& sum : SumsOver(leaves, shards).sums) {
             if (inside.contains(sum.left) && inside.contains(sum.right)) {
               inside[sum.node] = inside[sum.left] + inside[sum.right];
             }
@@ -63,7 +63,7 @@ TEST(ShardTreeTest, TheSumDoesNotDependOnWhoHoldsWhichShards) {
       }
       std::vector<ShardRange> cover;
       for (const auto& [node, sum] : sums) cover.push_back(node);
-      for (const auto& sum : SumsOver(cover, shards))
+      for (const auto& sum : SumsOver(cover, shards).sums)
         sums[sum.node] = sums[sum.left] + sums[sum.right];
       return sums.at({0, shards});
     };
@@ -72,6 +72,15 @@ TEST(ShardTreeTest, TheSumDoesNotDependOnWhoHoldsWhichShards) {
       EXPECT_EQ(total(workers), alone) << shards << " shards, " << workers << " workers";
     }
   }
+}
+
+TEST(ShardTreeTest, WhatCannotBeSummedIsLeft) {
+  const auto some = SumsOver({{0, 1}, {1, 2}, {3, 4}, {4, 6}, {6, 8}}, 8);
+  EXPECT_THAT(some.sums, ElementsAre(ShardSum{{0, 2}, {0, 1}, {1, 2}},
+                                     ShardSum{{4, 8}, {4, 6}, {6, 8}}));
+  EXPECT_THAT(some.left, ElementsAre(ShardRange{0, 2}, ShardRange{3, 4}, ShardRange{4, 8}));
+  EXPECT_THAT(SumsOver({{0, 4}, {4, 8}}, 8).left, ElementsAre(ShardRange{0, 8}));
+  EXPECT_THAT(SumsOver({}, 8).left, ElementsAre());
 }
 
 TEST(ShardTreeTest, RunsCoverAllShardsAndDifferByOneAtMost) {

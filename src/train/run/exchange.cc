@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
-#include <map>
 
 #include "base/check.h"
 #include "train/compute/noise_scale.h"
@@ -11,14 +9,9 @@
 
 namespace muster::train {
 
-namespace {
-
-constexpr std::size_t kBlock = 2048;  // floats that are summed at once: they stay in the cache
-
-}  // namespace
-
 Exchange::Exchange(ColumnState& state, const Workload& workload, Fabric& fabric,
-                   const Layout& layout, const Sums& how, std::vector<std::span<float>> buffers,
+                   const Layout& layout, const Routes::Rule& rule, bool half, Arena& arena,
+                   std::vector<std::span<float>> buffers,
                    std::vector<std::unique_ptr<Rounded>> rounded)
     : state_(state),
       workload_(workload),
@@ -28,38 +21,32 @@ Exchange::Exchange(ColumnState& state, const Workload& workload, Fabric& fabric,
       mirrors_(layout.MirrorsOf(fabric.rank())),
       buffers_(std::move(buffers)),
       rounded_(std::move(rounded)),
-      rounds_(how.half) {
-  PlanSums(how);
-  widened_.resize(rounds_ ? sources_.size() : 0);
+      rounds_(half),
+      routes_(at_, layout.hosts, rule),
+      first_mine_(routes_.FirstOf(fabric.rank())) {
+  const auto own = std::ranges::find(at_.owners, fabric.rank());
+  if (own != at_.owners.end()) {
+    part_ = static_cast<std::size_t>(own - at_.owners.begin());
+    owned_ = routes_.Owned(*part_);
+  }
+  PlanToCarry(half, arena);
   thread_ = std::thread([this] { Serve(); });
 }
 
-void Exchange::PlanSums(const Sums& how) {
-  std::vector<ShardRange> cover;
-  for (std::size_t i = 0; i < at_.computers.size(); ++i) {
-    const int rank = at_.computers[i];
-    if (rank == fabric_.rank()) first_mine_ = sources_.size();
-    std::size_t count = 0;
-    for (const auto& run : LaneRuns(at_.runs[i], how.lanes)) {
-      for (const auto& node : ProgramFor(run, how.shards, how.exact).nodes) {
-        sources_.push_back({rank, count++});
-        cover.push_back(node.range);
-      }
-    }
+// Nobody else reads the gradient of this worker where it carries: a single sum goes there.
+void Exchange::PlanToCarry(bool half, Arena& arena) {
+  for (std::size_t part = 0; computes_ && part < at_.owners.size(); ++part) {
+    auto plan = routes_.Carried(part, fabric_.rank());
+    if (!plan) continue;
+    carries_.push_back(part);
+    carried_ = std::move(*plan);  // the same for each
   }
-  std::map<ShardRange, std::size_t> index;
-  for (std::size_t i = 0; i < cover.size(); ++i) index[cover[i]] = i;
-  if (how.exact) {
-    for (const auto& sum : SumsOver(cover, how.shards)) {
-      const std::size_t into = cover.size() + sums_.size();
-      sums_.push_back({into, index.at(sum.left), index.at(sum.right)});
-      index[sum.node] = into;
-    }
-    return;
-  }
-  for (std::size_t i = 1; i < cover.size(); ++i) {
-    const std::size_t into = cover.size() + sums_.size();
-    sums_.push_back({into, i == 1 ? 0 : into - 1, i});
+  const std::size_t results = carried_.results.size();
+  if (results == 1) carried_to_.push_back(buffers_[0]);
+  if (results > 1) sums_.assign(results, std::vector<float>(state_.floats()));
+  for (auto& sum : sums_) carried_to_.emplace_back(sum);
+  for (std::size_t i = 0; half && i < results; ++i) {
+    carried_rounded_.push_back(std::make_unique<Rounded>(state_.floats(), arena));
   }
 }
 
@@ -72,10 +59,14 @@ Exchange::~Exchange() {
   thread_.join();
 }
 
-// Each is used once in a step between two workers: gradients of the nodes, new parameters, new
-// state.
-Tag Exchange::TagFor(std::size_t bucket, std::size_t what) const {
-  return StepTag(completed_, state_.column(), TagKind::kExchange, bucket, what);
+// Each is used once in a step between two workers.
+Tag Exchange::TagFor(std::size_t bucket, std::size_t part, What what, std::size_t index) const {
+  const std::size_t each = 2 * routes_.gradients() + 2;  // a host has no more sums than gradients
+  std::size_t place = index;
+  if (what == What::kSum) place += routes_.gradients();
+  if (what == What::kParameters) place = each - 2;
+  if (what == What::kState) place = each - 1;
+  return StepTag(completed_, state_.column(), TagKind::kExchange, bucket, part * each + place);
 }
 
 Extent Exchange::PartAt(std::size_t bucket, std::size_t part) const {
@@ -114,14 +105,18 @@ void Exchange::Begin(std::int64_t completed, bool measured) {
   news_.notify_all();
 }
 
-// The other owners' parts of it are offered from here: the thread may be waiting for somebody.
+// What others sum up is offered from here: the thread may be waiting for somebody.
 void Exchange::NodeReady(std::size_t bucket, std::size_t node) {
+  const int me = fabric_.rank();
   for (std::size_t i = 0; i < at_.owners.size(); ++i) {
     const auto part = PartAt(bucket, i);
-    if (at_.owners[i] == fabric_.rank() || part.size() == 0) continue;
+    const bool carries = std::ranges::find(carries_, i) != carries_.end();
+    if (at_.owners[i] == me || carries || part.size() == 0) continue;
+    const int towards = routes_.Towards(i, me);
+    const bool rounds = rounds_ && towards == at_.owners[i];
     const auto values = buffers_[node].subspan(part.first, part.size());
-    Offer(at_.owners[i], TagFor(bucket, first_mine_ + node),
-          rounds_ ? rounded_[node]->Round(part, values) : std::as_bytes(values));
+    Offer(towards, TagFor(bucket, i, What::kGradient, first_mine_ + node),
+          rounds ? rounded_[node]->Round(part, values) : std::as_bytes(values));
   }
   {
     const std::lock_guard lock(mutex_);
@@ -156,6 +151,9 @@ Result<void> Exchange::Run() {
       if (ending_ || missing_[bucket] > 0)
         return Fail(ErrorCode::kUnavailable, "the step was broken off");
     }
+    for (const std::size_t part : carries_) {
+      if (auto carried = Carry(bucket, part); !carried) return carried;
+    }
     if (auto reduced = Reduce(bucket); !reduced) return reduced;
     if (bucket == 0) continue;  // the others are behind: their part of the last one comes by itself
     if (auto gathered = Gather(bucket - 1); !gathered) return gathered;
@@ -163,45 +161,26 @@ Result<void> Exchange::Run() {
   return buckets == 0 ? Result<void>() : Gather(buckets - 1);
 }
 
-void Exchange::SumInto(std::span<const float* const> inputs, std::span<float> out) const {
-  if (sums_.empty()) {
-    if (inputs[0] != out.data()) std::memcpy(out.data(), inputs[0], out.size_bytes());
-    return;
-  }
-  std::vector<float> between(sums_.size() * kBlock);
-  std::vector<const float*> at(inputs.size() + sums_.size());
-  for (std::size_t first = 0; first < out.size(); first += kBlock) {
-    const std::size_t count = std::min(kBlock, out.size() - first);
-    for (std::size_t i = 0; i < inputs.size(); ++i) at[i] = inputs[i] + first;
-    for (std::size_t i = 0; i < sums_.size(); ++i) {
-      const bool last = i + 1 == sums_.size();
-      float* into = last ? out.data() + first : &between[i * kBlock];
-      const float* left = at[sums_[i].left];
-      const float* right = at[sums_[i].right];
-      for (std::size_t k = 0; k < count; ++k) into[k] = left[k] + right[k];
-      at[sums_[i].into] = into;
-    }
-  }
-}
-
-// All gradients are there, so everybody has begun the step: nobody will ask for the one before the
-// last again, and its memory may be written.
-Result<void> Exchange::Reduce(std::size_t bucket) {
+// `index`: of the part.
+Result<void> Exchange::SumUp(const SumPlan& plan, std::size_t bucket, std::size_t index,
+                             Extent part, std::span<float* const> out) {
   const int me = fabric_.rank();
-  const auto own = std::ranges::find(at_.owners, me);
-  if (own == at_.owners.end()) return {};
-  const auto part = PartAt(bucket, static_cast<std::size_t>(own - at_.owners.begin()));
-  if (part.size() == 0) return {};
+  const bool owns = at_.owners[index] == me;
   std::vector<const float*> inputs;
-  inputs.reserve(sources_.size());
-  for (std::size_t i = 0; i < sources_.size(); ++i) {
-    if (sources_[i].rank == me) {
-      inputs.push_back(buffers_[sources_[i].node].data() + part.first);
+  inputs.reserve(plan.inputs.size());
+  widened_.resize(rounds_ ? std::max(widened_.size(), plan.inputs.size()) : 0);
+  const auto tag_of = [&](const SumPlan::Input& input) {
+    return TagFor(bucket, index, input.carried ? What::kSum : What::kGradient, input.index);
+  };
+  for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
+    const auto& input = plan.inputs[i];
+    if (input.rank == me) {
+      inputs.push_back(buffers_[input.index - first_mine_].data() + part.first);
       continue;
     }
-    const auto seen = fabric_.Look(sources_[i].rank, TagFor(bucket, i));
+    const auto seen = fabric_.Look(input.rank, tag_of(input));
     if (!seen) return tl::unexpected(seen.error());
-    if (rounds_) {
+    if (rounds_ && owns) {
       widened_[i].resize(part.size());
       Rounded::Widen(*seen, widened_[i]);
       inputs.push_back(widened_[i].data());
@@ -210,6 +189,36 @@ Result<void> Exchange::Reduce(std::size_t bucket) {
     MUSTER_CHECK(seen->size() == part.size() * sizeof(float), "all cut a bucket alike");
     inputs.push_back(reinterpret_cast<const float*>(seen->data()));
   }
+  plan.Run(inputs, out, part.size());
+  for (const auto& input : plan.inputs) {
+    if (input.rank != me) fabric_.Done(input.rank, tag_of(input));
+  }
+  if (fabric_.aborted()) return Fail(ErrorCode::kUnavailable, "the step was broken off");
+  return {};
+}
+
+// The sums lie where they are until the owner has used them, which it has before the new parameters
+// come back.
+Result<void> Exchange::Carry(std::size_t bucket, std::size_t index) {
+  const auto part = PartAt(bucket, index);
+  if (part.size() == 0) return {};
+  std::vector<float*> out;
+  for (const auto sum : carried_to_) out.push_back(sum.data() + part.first);
+  if (auto summed = SumUp(carried_, bucket, index, part, out); !summed) return summed;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::span values(out[i], part.size());
+    Offer(at_.owners[index], TagFor(bucket, index, What::kSum, i),
+          rounds_ ? carried_rounded_[i]->Round(part, values) : std::as_bytes(values));
+  }
+  return {};
+}
+
+// All gradients are there, so everybody has begun the step: nobody will ask for the one before the
+// last again, and its memory may be written.
+Result<void> Exchange::Reduce(std::size_t bucket) {
+  if (!part_) return {};
+  const auto part = PartAt(bucket, *part_);
+  if (part.size() == 0) return {};
   std::span<float> gradient;
   if (buffers_.empty()) {
     scratch_.resize(std::max(scratch_.size(), part.size()));
@@ -217,33 +226,35 @@ Result<void> Exchange::Reduce(std::size_t bucket) {
   } else {  // nobody else reads this part of it
     gradient = buffers_[0].subspan(part.first, part.size());
   }
-  SumInto(inputs, gradient);
+  float* const out = gradient.data();
+  if (auto summed = SumUp(owned_, bucket, *part_, part, std::span(&out, 1)); !summed) return summed;
   if (measured_) square_ += SquareNorm(gradient);
-  for (std::size_t i = 0; i < sources_.size(); ++i) {
-    if (sources_[i].rank != me) fabric_.Done(sources_[i].rank, TagFor(bucket, i));
-  }
-  if (fabric_.aborted()) return Fail(ErrorCode::kUnavailable, "the step was broken off");
   if (!std::exchange(begun_, true)) state_.Begin(completed_ + 1);
   const auto& mine = state_.parts().front();
   const auto next = state_.ParametersOf(mine, completed_ + 1, bucket);
   const auto state = state_.StateOf(mine, completed_ + 1, bucket);
   workload_.Update(completed_, gradient, state_.ParametersOf(mine, completed_, bucket),
                    state_.StateOf(mine, completed_, bucket), next, state);
-  HandOut(bucket, next, state);
+  HandOut(bucket, *part_, next);
+  HandToMirrors(bucket, *part_, next, state);
   return {};
 }
 
-void Exchange::HandOut(std::size_t bucket, std::span<const float> parameters,
-                       std::span<const float> state) {
-  const auto to = [&](int rank) {
-    if (rank != fabric_.rank()) {
-      Offer(rank, TagFor(bucket, sources_.size()), std::as_bytes(parameters));
-    }
-  };
-  for (const int rank : at_.computers) to(rank);
+// To those who get them from here.
+void Exchange::HandOut(std::size_t bucket, std::size_t part, std::span<const float> parameters) {
+  for (const int rank : at_.computers) {
+    if (rank == fabric_.rank() || routes_.Towards(part, rank) != fabric_.rank()) continue;
+    Offer(rank, TagFor(bucket, part, What::kParameters), std::as_bytes(parameters));
+  }
+}
+
+void Exchange::HandToMirrors(std::size_t bucket, std::size_t part,
+                             std::span<const float> parameters, std::span<const float> state) {
   for (const int rank : mirrors_) {
-    if (!at_.Computes(rank)) to(rank);
-    if (!state.empty()) Offer(rank, TagFor(bucket, sources_.size() + 1), std::as_bytes(state));
+    if (!at_.Computes(rank)) {
+      Offer(rank, TagFor(bucket, part, What::kParameters), std::as_bytes(parameters));
+    }
+    if (!state.empty()) Offer(rank, TagFor(bucket, part, What::kState), std::as_bytes(state));
   }
 }
 
@@ -257,14 +268,16 @@ Result<void> Exchange::BeginWhenOffered(int rank, Tag tag) {
 }
 
 Result<void> Exchange::Gather(std::size_t bucket) {
-  const Tag tag = TagFor(bucket, sources_.size());
   for (std::size_t i = 0; computes_ && i < at_.owners.size(); ++i) {
     const auto part = PartAt(bucket, i);
     if (at_.owners[i] == fabric_.rank() || part.size() == 0) continue;
-    if (auto begun = BeginWhenOffered(at_.owners[i], tag); !begun) return begun;
+    const int from = routes_.Towards(i, fabric_.rank());
+    const Tag tag = TagFor(bucket, i, What::kParameters);
+    if (auto begun = BeginWhenOffered(from, tag); !begun) return begun;
     const auto into = state_.Parameters(completed_ + 1).subspan(part.first, part.size());
-    auto fetched = fabric_.Fetch(at_.owners[i], tag, std::as_writable_bytes(into));
+    auto fetched = fabric_.Fetch(from, tag, std::as_writable_bytes(into));
     if (!fetched) return fetched;
+    HandOut(bucket, i, into);
   }
   for (const auto& part : state_.parts()) {
     if (part.own) continue;
@@ -274,18 +287,20 @@ Result<void> Exchange::Gather(std::size_t bucket) {
 }
 
 Result<void> Exchange::FetchMirrored(const ColumnState::Part& part, std::size_t bucket) {
-  const int owner = at_.owners[static_cast<std::size_t>(part.part)];
-  const Tag tag = TagFor(bucket, sources_.size());
+  const auto index = static_cast<std::size_t>(part.part);
+  const int owner = at_.owners[index];
   const auto parameters = state_.ParametersOf(part, completed_ + 1, bucket);
   const auto state = state_.StateOf(part, completed_ + 1, bucket);
   if (part.with_parameters && !parameters.empty()) {
+    const Tag tag = TagFor(bucket, index, What::kParameters);
     if (auto begun = BeginWhenOffered(owner, tag); !begun) return begun;
     auto fetched = fabric_.Fetch(owner, tag, std::as_writable_bytes(parameters));
     if (!fetched) return fetched;
   }
   if (state.empty()) return {};
-  if (auto begun = BeginWhenOffered(owner, tag + 1); !begun) return begun;
-  return fabric_.Fetch(owner, tag + 1, std::as_writable_bytes(state));
+  const Tag tag = TagFor(bucket, index, What::kState);
+  if (auto begun = BeginWhenOffered(owner, tag); !begun) return begun;
+  return fabric_.Fetch(owner, tag, std::as_writable_bytes(state));
 }
 
 Result<void> Exchange::Finish() {

@@ -4,7 +4,8 @@
 // and hands the new parameters to all who compute and the new state to those that mirror it. A
 // thread of its own does that while gradients of earlier layers are still being computed. Where
 // those who compute are the owners, each sends and receives a gradient and a set of parameters less
-// its own part, which is the least there is.
+// its own part, which is the least there is; between hosts with several workers each, some carry
+// for the others of their host (routes.h).
 #pragma once
 
 #include <array>
@@ -12,16 +13,17 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
-#include "train/exact/shard_program.h"
 #include "train/mesh/fabric.h"
 #include "train/run/layout.h"
 #include "train/run/rounded.h"
+#include "train/run/routes.h"
 #include "train/run/state.h"
 #include "train/run/workload.h"
 
@@ -32,14 +34,8 @@ class Exchange {
   // The nodes that a computer sums up by itself, lane by lane; `buffers` are gradients of the
   // column, one for each node of this worker, in memory that peers can read. `rounded`: one for
   // each as well where gradients are rounded on the way, else none.
-  struct Sums {
-    int shards = 0;
-    int lanes = 1;
-    bool exact = true;
-    bool half = false;
-  };
   Exchange(ColumnState& state, const Workload& workload, Fabric& fabric, const Layout& layout,
-           const Sums& how, std::vector<std::span<float>> buffers,
+           const Routes::Rule& rule, bool half, Arena& arena, std::vector<std::span<float>> buffers,
            std::vector<std::unique_ptr<Rounded>> rounded);
   ~Exchange();
 
@@ -53,26 +49,23 @@ class Exchange {
   double square() const { return square_; }
 
  private:
-  struct Source {
-    int rank = 0;
-    std::size_t node = 0;  // of that rank
-  };
-  struct Sum {
-    std::size_t into = 0, left = 0, right = 0;  // indices of inputs, or past them of results
-  };
-
-  void PlanSums(const Sums& how);
   void Serve();
   Result<void> Run();
+  void PlanToCarry(bool half, Arena& arena);
+  Result<void> Carry(std::size_t bucket, std::size_t index);
   Result<void> Reduce(std::size_t bucket);
-  void HandOut(std::size_t bucket, std::span<const float> parameters, std::span<const float> state);
+  Result<void> SumUp(const SumPlan& plan, std::size_t bucket, std::size_t index, Extent part,
+                     std::span<float* const> out);
+  void HandOut(std::size_t bucket, std::size_t part, std::span<const float> parameters);
+  void HandToMirrors(std::size_t bucket, std::size_t part, std::span<const float> parameters,
+                     std::span<const float> state);
   Result<void> Gather(std::size_t bucket);
   Result<void> BeginWhenOffered(int rank, Tag tag);
   Result<void> FetchMirrored(const ColumnState::Part& part, std::size_t bucket);
-  void SumInto(std::span<const float* const> inputs, std::span<float> out) const;
   void Offer(int rank, Tag tag, std::span<const std::byte> bytes);
   Result<void> Forget();
-  Tag TagFor(std::size_t bucket, std::size_t what) const;
+  enum class What : std::uint8_t { kGradient, kSum, kParameters, kState };
+  Tag TagFor(std::size_t bucket, std::size_t part, What what, std::size_t index = 0) const;
   Extent PartAt(std::size_t bucket, std::size_t part) const;
 
   ColumnState& state_;
@@ -85,12 +78,18 @@ class Exchange {
   std::vector<std::unique_ptr<Rounded>> rounded_;
   std::vector<float> scratch_;  // for an owner that does not compute
   bool rounds_;
-  std::vector<std::vector<float>> widened_;  // by source, where gradients were rounded
-  std::vector<Source> sources_;              // nodes of all ranks, from left to right
-  std::vector<Sum> sums_;
+  std::vector<std::vector<float>> widened_;  // by input, where gradients were rounded
+  Routes routes_;
+  std::optional<std::size_t> part_;  // that this worker owns
+  SumPlan owned_;
+  std::vector<std::size_t> carries_;  // parts, for this host
+  SumPlan carried_;
+  std::vector<std::vector<float>> sums_;      // by result of that, where there are several
+  std::vector<std::span<float>> carried_to_;  // likewise: those, or a gradient of this worker
+  std::vector<std::unique_ptr<Rounded>> carried_rounded_;
   std::array<std::vector<std::pair<int, Tag>>, 2> offered_;  // in this step and in the one before
   std::mutex offering_;
-  std::size_t first_mine_ = 0;  // of sources_
+  std::size_t first_mine_;  // of all gradients
 
   std::int64_t completed_ = 0;
   bool begun_ = false;  // the new state is being written

@@ -1,6 +1,8 @@
 #include "train/run/layout.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "base/check.h"
 
@@ -20,10 +22,48 @@ int ColumnLayout::ComputerOf(int shard) const {
   return 0;
 }
 
+namespace {
+
+int Along(const std::vector<int>& ring, int rank, int steps) {
+  const auto size = static_cast<int>(ring.size());
+  const auto place = static_cast<int>(std::ranges::find(ring, rank) - ring.begin());
+  return ring[static_cast<std::size_t>((place + steps + size) % size)];
+}
+
+// Memory is shared by those who offer some and are on one host.
+std::vector<int> HostsOf(const View& view) {
+  std::vector<int> out;
+  for (const auto& member : view.members) {
+    int first = 0;
+    while (first < static_cast<int>(out.size())) {
+      const auto& other = view.members[static_cast<std::size_t>(first)];
+      if (!member.segment.empty() && !other.segment.empty() && other.host == member.host) break;
+      ++first;
+    }
+    out.push_back(first);
+  }
+  return out;
+}
+
+// The first of each host, then the second of each, and so on.
+std::vector<int> RingOver(const std::vector<int>& hosts) {
+  std::map<std::pair<int, int>, int> places;  // by place in its host, and host
+  for (int rank = 0; rank < static_cast<int>(hosts.size()); ++rank) {
+    const int host = hosts[static_cast<std::size_t>(rank)];
+    const auto before = std::count(hosts.begin(), hosts.begin() + rank, host);
+    places[{static_cast<int>(before), host}] = rank;
+  }
+  std::vector<int> out;
+  for (const auto& [place, rank] : places) out.push_back(rank);
+  return out;
+}
+
+}  // namespace
+
 std::vector<int> Layout::MirrorsOf(int rank) const {
   std::vector<int> out;
   for (int next = 1; next <= std::min(mirrors, members - 1); ++next) {
-    out.push_back((rank + next) % members);
+    out.push_back(Along(ring, rank, next));
   }
   return out;
 }
@@ -32,7 +72,7 @@ std::vector<int> Layout::PartsAt(int column, int rank) const {
   const auto& owners = At(column).owners;
   std::vector<int> out;
   for (int back = 0; back <= std::min(mirrors, members - 1); ++back) {
-    const auto found = std::ranges::find(owners, (rank - back + members) % members);
+    const auto found = std::ranges::find(owners, Along(ring, rank, -back));
     if (found != owners.end()) out.push_back(static_cast<int>(found - owners.begin()));
   }
   return out;
@@ -44,6 +84,8 @@ Layout LayoutFor(const Strategy& strategy, const View& view, int mirrors) {
   Layout out;
   out.members = static_cast<int>(view.members.size());
   out.mirrors = mirrors;
+  out.hosts = HostsOf(view);
+  out.ring = RingOver(out.hosts);
   std::vector<int> servers, workers;
   for (int rank = 0; rank < out.members; ++rank) {
     const bool server = view.IsServer(view.members[static_cast<std::size_t>(rank)].id);

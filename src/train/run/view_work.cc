@@ -79,8 +79,7 @@ void ViewWork::AddColumn(int column) {
   const auto run = parts_.layout.At(column).RunOf(rank);
   if (!run && parts_.layout.PartsAt(column, rank).empty()) return;
   auto& state = parts_.state.At(column);
-  const Exchange::Sums how{parts_.strategy.grid.shards(), parts_.strategy.lanes, parts_.exact,
-                           parts_.half};
+  const Routes::Rule how{parts_.strategy.grid.shards(), parts_.strategy.lanes, parts_.exact};
   std::vector<std::span<float>> nodes;
   std::vector<std::unique_ptr<Rounded>> rounded;
   const std::size_t first = strands_.size();
@@ -95,13 +94,13 @@ void ViewWork::AddColumn(int column) {
     }
     for (const auto& node : strand->program.nodes) {
       nodes.push_back(strand->At(node.buffer));
-      if (how.half) rounded.push_back(std::make_unique<Rounded>(state.floats(), parts_.arena));
+      if (parts_.half) rounded.push_back(std::make_unique<Rounded>(state.floats(), parts_.arena));
     }
     strands_.push_back(std::move(strand));
   }
   exchanges_.push_back(std::make_unique<Exchange>(state, parts_.workload, parts_.fabric,
-                                                  parts_.layout, how, std::move(nodes),
-                                                  std::move(rounded)));
+                                                  parts_.layout, how, parts_.half, parts_.arena,
+                                                  std::move(nodes), std::move(rounded)));
   for (std::size_t i = first; i < strands_.size(); ++i) {
     strands_[i]->exchange = exchanges_.back().get();
   }
