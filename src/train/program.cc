@@ -42,6 +42,7 @@ struct Flags {
   ModelRun run;
   TrainOptions train;
   std::string strategy = "data";
+  std::string adapt_batch;  // empty: it stays as it is
   MeetingFlags meeting;
   std::string keep;  // the file of the model; empty: none
   std::string test;  // one that was kept; empty: train
@@ -81,8 +82,8 @@ std::string Variable(const char* name) {
 // or by the first of those that were started together; to the scheduler by every worker.
 class Reporter {
  public:
-  Reporter(const Flags& flags, Clock& clock, ShimLine* shim)
-      : flags_(flags), clock_(clock), shim_(shim) {}
+  Reporter(const Flags& flags, const TrainOptions& options, Clock& clock, ShimLine* shim)
+      : flags_(flags), clock_(clock), shim_(shim), most_batches_(MostBatches(options.batches)) {}
 
   // As of the last step.
   int rank() const { return rank_; }
@@ -90,7 +91,12 @@ class Reporter {
   void Stepped(const StepReport& report) {
     rank_ = report.rank;
     const auto now_ns = clock_.MonotonicNs();
-    steps_ += last_step_ > 0 ? std::max<std::int64_t>(report.step - last_step_, 1) : 1;
+    // Speeds are those of one batch. The one before has not been told for a second at most.
+    const bool other = std::exchange(batches_, report.batches) != report.batches;
+    if (other && began_ns_ != 0) Restart(stepped_ns_);
+    stepped_ns_ = now_ns;
+    const auto taken = last_step_ > 0 ? (report.step - last_step_) / report.batches : 1;
+    steps_ += std::max<std::int64_t>(taken, 1);
     last_step_ = report.step;
     samples_ += report.samples;
     compute_ns_ += report.compute_ns;
@@ -100,9 +106,10 @@ class Reporter {
     const double seconds = static_cast<double>(now_ns - began_ns_) / 1e9;
     const double rate = seconds > 0 ? static_cast<double>(samples_) / seconds : 0;
     if ((report.rank == 0 || flags_.speaks) && !flags_.quiet && !flags_.every_step) {
-      Say(fmt::format("step {}/{}  loss {:.4f}  {} {}  {:.0f} samples/s", report.step,
+      const auto batch = flags_.adapt_batch.empty() ? "" : fmt::format("batch {}  ", Batch());
+      Say(fmt::format("step {}/{}  loss {:.4f}  {} {}  {}{:.0f} samples/s", report.step,
                       flags_.train.steps, report.loss, report.workers,
-                      report.workers == 1 ? "worker" : "workers", rate));
+                      report.workers == 1 ? "worker" : "workers", batch, rate));
     }
     if (shim_ != nullptr) {
       contract::Progress progress;
@@ -111,11 +118,16 @@ class Reporter {
       const auto steps = static_cast<double>(steps_);
       progress.numbers = {{"loss", report.loss},
                           {"workers", report.workers},
-                          {"batch", static_cast<double>(flags_.run.batch)},
+                          {"batch", static_cast<double>(Batch())},
                           {"step_ms", seconds * 1e3 / steps},
                           {"compute_ms", static_cast<double>(compute_ns_) / 1e6 / steps},
                           {"samples_per_s", rate},
                           {"resize_ms", resize_ms_}};
+      if (!flags_.adapt_batch.empty()) {
+        const auto first = static_cast<double>(flags_.run.batch);
+        progress.numbers["first_batch"] = first;
+        progress.numbers["most_batch"] = first * static_cast<double>(most_batches_);
+      }
       if (report.noise_scale) progress.numbers["noise_scale"] = *report.noise_scale;
       if (const auto at_ns = checkpoint_ns_.load(); at_ns != 0) {
         progress.numbers["checkpoint_age_s"] = static_cast<double>(now_ns - at_ns) / 1e9;
@@ -126,7 +138,8 @@ class Reporter {
   }
   void Resized(const ResizeReport& report) {
     resize_ms_ = static_cast<double>(report.pause_ns) / 1e6;
-    Restart(clock_.MonotonicNs());  // speeds are those of one size
+    stepped_ns_ = clock_.MonotonicNs();
+    Restart(stepped_ns_);  // speeds are those of one size
     if (shim_ != nullptr && report.rank == 0 && report.pause_ns > 0) {
       shim_->Say(contract::Resized{report.workers, report.pause_ns / 1'000'000, report.step});
     }
@@ -148,6 +161,8 @@ class Reporter {
   }
 
  private:
+  // Samples of the last step.
+  std::int64_t Batch() const { return batches_ * static_cast<std::int64_t>(flags_.run.batch); }
   void Restart(std::int64_t now_ns) {
     began_ns_ = now_ns;
     steps_ = samples_ = compute_ns_ = 0;
@@ -159,15 +174,18 @@ class Reporter {
       columns += fmt::format("{}{}:{}-{}:{:016x}", columns.empty() ? "" : ",", at.column,
                              at.shards.first, at.shards.last, HashOf(at.parameters));
     }
-    Say(fmt::format("step {} generation {} workers {} rank {} loss {:.9g} columns {}", report.step,
-                    report.generation, report.workers, report.rank, report.loss, columns));
+    Say(fmt::format("step {} generation {} workers {} rank {} loss {:.9g} columns {} samples {}",
+                    report.step, report.generation, report.workers, report.rank, report.loss,
+                    columns, report.samples));
   }
 
   const Flags& flags_;
   Clock& clock_;
   ShimLine* shim_;
-  std::int64_t began_ns_ = 0, steps_ = 0, samples_ = 0, compute_ns_ = 0, last_step_ = 0;
-  std::atomic<std::int64_t> checkpoint_ns_{0};  // set by the thread that writes them
+  std::int64_t most_batches_;
+  std::int64_t began_ns_ = 0, steps_ = 0, samples_ = 0, compute_ns_ = 0;
+  std::int64_t last_step_ = 0, batches_ = 1, stepped_ns_ = 0;  // of the last report
+  std::atomic<std::int64_t> checkpoint_ns_{0};                 // set by the thread that writes them
   double resize_ms_ = 0;
   int rank_ = -1;
 };
@@ -270,6 +288,11 @@ Result<int> Work(const TrainProgram& program, const Flags& flags) {
   if (!flags.replay.empty()) return ReplayLog(*opened, flags);
   TrainOptions options = flags.train;
   options.strategy = *strategy;
+  if (!flags.adapt_batch.empty()) {
+    const auto batches = ParseBatchSpec(flags.adapt_batch);
+    if (!batches) return tl::unexpected(batches.error());
+    options.batches = *batches;
+  }
   options.collect = true;
   options.checkpoints_asked = &checkpoints_asked;
   options.seed = flags.run.seed;
@@ -284,7 +307,7 @@ Result<int> Work(const TrainProgram& program, const Flags& flags) {
     shim->Say(contract::Ready{});
   }
   SystemClock clock;
-  Reporter reporter(flags, clock, shim.get());
+  Reporter reporter(flags, options, clock, shim.get());
   TrainEvents events;
   events.stepped = [&](const StepReport& report) { reporter.Stepped(report); };
   events.resized = [&](const ResizeReport& report) { reporter.Resized(report); };
@@ -357,6 +380,9 @@ void AddFlags(CLI::App& app, const TrainProgram& program, Flags& flags) {
   app.add_option("--optimizer", flags.run.optimizer, "adam | sgd:momentum=0.9 | ...");
   app.add_option("--rate", flags.run.rate, "constant:rate=R | cosine:rate=R,warmup=N,steps=N");
   app.add_option("--batch", flags.run.batch, "samples of a step");
+  app.add_option("--adapt-batch", flags.adapt_batch,
+                 "linear | sqrt | noise, each with :most=M: up to M batches in a step as the\n"
+                 "gradient's noise allows, the rate grows by that rule; with --exact false");
   app.add_option("--steps", flags.train.steps, "steps in all");
   app.add_option("--seed", flags.run.seed, "of parameters and order");
   app.add_option("--shards", flags.run.shards, "parts of a batch; the most workers that help")

@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 
-STEP = re.compile(r"step (\d+) generation (\d+) workers (\d+) rank (\d+) loss (\S+) columns (\S*)(?: at_us (\d+))?")
+STEP = re.compile(r"step (\d+) generation (\d+) workers (\d+) rank (\d+) loss (\S+) columns (\S*)(?: samples (\d+))?(?: at_us (\d+))?")
 RESIZE = re.compile(r"resize generation (\d+) step (\d+) workers (\d+) planned (\w+) pause_us (\d+)(?: at_us (\d+))?")
 LOST = re.compile(r"lost how (\w+) at_us (\d+)")
 
@@ -18,7 +18,7 @@ class Step:
     def __init__(self, match):
         self.step, self.generation, self.workers, self.rank = (int(match[i]) for i in range(1, 5))
         self.loss = match[5]
-        self.at_us = int(match[7] or 0)
+        self.samples, self.at_us = int(match[7] or 0), int(match[8] or 0)
         self.hashes, self.shards = {}, {}  # by column that this worker computes
         for text in filter(None, match[6].split(",")):
             column, shards, parameters = text.split(":")

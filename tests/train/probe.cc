@@ -1,12 +1,12 @@
 // A worker for tests of the training runtime: trains a small network on made-up numbers, says after
 // every step what its parameters are, and does nothing else.
 //
-// Lines on standard output: "step S generation G workers W rank R loss L columns C:A-B:H,... at_us
-// T" with the shards and the hash of each column that is computed here, "resize generation G step S
-// workers W planned P pause_us U at_us T", and "lost how H at_us T" (closed or silent); the time is
-// that of CLOCK_MONOTONIC. At the end "model H" for the whole of a built-in model, and "finished"
-// or "left". --replay FOLDER goes through a log of updates instead. SIGTERM: leave at the next
-// boundary.
+// Lines on standard output: "step S generation G workers W rank R loss L columns C:A-B:H,...
+// samples N at_us T" with the shards and the hash of each column that is computed here, "resize
+// generation G step S workers W planned P pause_us U at_us T", and "lost how H at_us T" (closed or
+// silent); the time is that of CLOCK_MONOTONIC. At the end "model H" for the whole of a built-in
+// model, and "finished" or "left". --replay FOLDER goes through a log of updates instead. SIGTERM:
+// leave at the next boundary.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -66,18 +66,22 @@ class Probe final : public Workload {
   }
   int StateFloats() const override { return 2; }
   // Adam.
-  void Update(std::int64_t step, std::span<const float> gradient, std::span<const float> parameters,
-              std::span<const float> state, std::span<float> new_parameters,
-              std::span<float> new_state) const override {
+  void Update(const UpdateStep& step, std::span<const float> gradient,
+              std::span<const float> parameters, std::span<const float> state,
+              std::span<float> new_parameters, std::span<float> new_state) const override {
     const std::size_t n = gradient.size();
-    const float first = 1 - static_cast<float>(std::pow(0.9, static_cast<double>(step + 1)));
-    const float second = 1 - static_cast<float>(std::pow(0.999, static_cast<double>(step + 1)));
+    const auto power = [](double beta, std::int64_t steps) {
+      return static_cast<float>(std::pow(beta, static_cast<double>(steps)));
+    };
+    const float first = 1 - power(0.9, step.last()), second = 1 - power(0.999, step.last());
+    const float beta1 = power(0.9, step.batches), beta2 = power(0.999, step.batches);
+    const float rate = 0.01F * static_cast<float>(step.rate);
     for (std::size_t i = 0; i < n; ++i) {
-      const float m = 0.9F * state[i] + 0.1F * gradient[i];
-      const float v = 0.999F * state[n + i] + 0.001F * gradient[i] * gradient[i];
+      const float m = beta1 * state[i] + (1 - beta1) * gradient[i];
+      const float v = beta2 * state[n + i] + (1 - beta2) * gradient[i] * gradient[i];
       new_state[i] = m;
       new_state[n + i] = v;
-      new_parameters[i] = parameters[i] - 0.01F * (m / first) / (std::sqrt(v / second) + 1e-8F);
+      new_parameters[i] = parameters[i] - rate * (m / first) / (std::sqrt(v / second) + 1e-8F);
     }
   }
 
@@ -133,6 +137,7 @@ struct Flags {
   TrainOptions train;
   std::string folder;
   std::string strategy = "data";
+  std::string adapt_batch;
   std::size_t idle = 0;
   int batch = 4;
   std::int64_t pause_us = 0;
@@ -155,6 +160,8 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--seed", options.seed);
   app.add_option("--shards", flags.run.shards);
   app.add_option("--strategy", flags.strategy);
+  app.add_option("--adapt-batch", flags.adapt_batch);
+  app.add_option("--noise-every", options.noise_every);
   app.add_option("--server", options.server);
   app.add_option("--model", flags.run.model);
   app.add_option("--data", flags.run.data);
@@ -207,6 +214,11 @@ int Main(int argc, char** argv) {
   const auto strategy = ParseStrategy(flags.strategy, run.shards);
   if (!strategy) return Complain(strategy.error());
   options.strategy = *strategy;
+  if (!flags.adapt_batch.empty()) {
+    const auto batches = ParseBatchSpec(flags.adapt_batch);
+    if (!batches) return Complain(batches.error());
+    options.batches = *batches;
+  }
   std::unique_ptr<Workload> workload =
       std::make_unique<Probe>(flags.idle, flags.batch, flags.pause_us);
   TrainEvents events;
@@ -232,9 +244,10 @@ int Main(int argc, char** argv) {
           fmt::format("{}{}:{}-{}:{:016x}", columns.empty() ? "" : ",", at.column, at.shards.first,
                       at.shards.last, flags.hash ? HashOf(at.parameters) : 0);
     }
-    Say(fmt::format("step {} generation {} workers {} rank {} loss {:.9g} columns {} at_us {}",
-                    report.step, report.generation, report.workers, report.rank, report.loss,
-                    columns, clock.MonotonicNs() / 1000));
+    Say(fmt::format(
+        "step {} generation {} workers {} rank {} loss {:.9g} columns {} samples {} at_us {}",
+        report.step, report.generation, report.workers, report.rank, report.loss, columns,
+        report.samples, clock.MonotonicNs() / 1000));
     if (!flags.run.model.empty())
       std::this_thread::sleep_for(std::chrono::microseconds(flags.pause_us));
   };

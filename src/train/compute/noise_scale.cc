@@ -1,5 +1,6 @@
 #include "train/compute/noise_scale.h"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace muster::train {
@@ -27,16 +28,18 @@ double SquareNorm(std::span<const float> values) {
 // A batch of b samples has a gradient whose square is, on the average, signal + noise / b. Shards
 // are such batches, and so is their sum: two equations. With shards of different sizes, 1 / b is
 // the mean over them.
-void NoiseScale::Add(std::span<const ShardNorm> shards, double total_square, double kept) {
-  double batch = 0;
+void NoiseScale::Add(std::span<const ShardNorm> shards, double total_square, std::int64_t batches,
+                     double kept) {
+  const auto count = static_cast<double>(batches);
+  double batch = 0;  // all samples of the step
   for (const auto& shard : shards) batch += static_cast<double>(shard.samples);
   double small_square = 0, small_inverse = 0;
   int counted = 0;
   for (const auto& shard : shards) {
     if (shard.samples == 0) continue;
     const double whole = batch / static_cast<double>(shard.samples);
-    small_square += shard.square * whole * whole;
-    small_inverse += 1 / static_cast<double>(shard.samples);
+    small_square += shard.square / count * whole * whole;
+    small_inverse += count / static_cast<double>(shard.samples);
     ++counted;
   }
   if (counted < 2) return;
@@ -44,7 +47,7 @@ void NoiseScale::Add(std::span<const ShardNorm> shards, double total_square, dou
   small_inverse /= counted;
   const double new_noise = (small_square - total_square) / (small_inverse - 1 / batch);
   const double new_signal = total_square - new_noise / batch;
-  const double share = steps == 0 ? 1 : 1 - kept;
+  const double share = std::max(1 / static_cast<double>(steps + 1), 1 - kept);
   noise += share * (new_noise - noise);
   signal += share * (new_signal - signal);
   ++steps;

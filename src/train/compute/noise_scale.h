@@ -13,7 +13,8 @@
 
 namespace muster::train {
 
-// A shard as it goes into the sum: its gradient is divided by the samples of the whole batch.
+// A shard as it goes into the sum: its gradient is divided by the samples of the whole batch. Of a
+// step that takes several batches, both are sums over the shard's part of each.
 struct ShardNorm {
   std::int64_t samples = 0;
   double square = 0;  // of the norm
@@ -27,9 +28,12 @@ struct NoiseScale {
   double noise = 0;   // trace of the covariance
   std::int64_t steps = 0;
 
-  // `total_square`: of the sum over the shards, which is the gradient of the batch. Nothing is
-  // learnt from less than two shards that have samples. `kept`: of the average, at each step.
-  void Add(std::span<const ShardNorm> shards, double total_square, double kept = 0.95);
+  // `total_square`: of the sum over the shards, which is the gradient of the batch; with several
+  // `batches` in the step, of their mean. Nothing is learnt from less than two shards that have
+  // samples. `kept`: of the average, at each step, once there are enough for it: until then all
+  // count alike.
+  void Add(std::span<const ShardNorm> shards, double total_square, std::int64_t batches = 1,
+           double kept = 0.95);
 
   // In samples; none before there are steps, or while noise hides the signal.
   std::optional<double> value() const;

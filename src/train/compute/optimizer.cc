@@ -9,15 +9,19 @@ namespace muster::train {
 
 namespace {
 
-// 1 / (1 - beta^step), by squaring: multiplications alone round alike everywhere.
-float Correction(float beta, std::int64_t step) {
+// beta^steps, by squaring: multiplications alone round alike everywhere.
+double Power(float beta, std::int64_t steps) {
   double power = 1;
   double square = static_cast<double>(beta);
-  for (auto left = static_cast<std::uint64_t>(step); left > 0; left /= 2) {
+  for (auto left = static_cast<std::uint64_t>(steps); left > 0; left /= 2) {
     if (left % 2 == 1) power *= square;
     square *= square;
   }
-  return static_cast<float>(1 / (1 - power));
+  return power;
+}
+
+float Correction(float beta, std::int64_t step) {
+  return static_cast<float>(1 / (1 - Power(beta, step)));
 }
 
 void CheckSizes(const UpdateIn& in, const UpdateOut& out, std::size_t states) {
@@ -70,14 +74,14 @@ std::size_t Optimizer::StateFloats() const {
 }
 
 void Optimizer::Update(std::int64_t step, float learning_rate, const UpdateIn& in,
-                       const UpdateOut& out) const {
-  MUSTER_CHECK(step >= 1, "the first step is 1");
+                       const UpdateOut& out, std::int64_t batches) const {
+  MUSTER_CHECK(batches >= 1 && step >= batches, "the first step is 1");
   CheckSizes(in, out, StateFloats());
   const std::size_t n = in.parameters.size();
   if (spec_.kind == OptimizerKind::kAdam) {
     const AdamStep adam{.learning_rate = learning_rate,
-                        .beta1 = spec_.beta1,
-                        .beta2 = spec_.beta2,
+                        .beta1 = static_cast<float>(Power(spec_.beta1, batches)),
+                        .beta2 = static_cast<float>(Power(spec_.beta2, batches)),
                         .epsilon = spec_.epsilon,
                         .weight_decay = spec_.weight_decay,
                         .correction1 = Correction(spec_.beta1, step),

@@ -46,9 +46,11 @@ class Optimizer {
   Optimizer(const Kernels& kernels, const OptimizerSpec& spec) : kernels_(kernels), spec_(spec) {}
 
   std::size_t StateFloats() const;  // for each parameter
-  // `step`: of the run, the first is 1.
-  void Update(std::int64_t step, float learning_rate, const UpdateIn& in,
-              const UpdateOut& out) const;
+  // `step`: of the run, the first is 1. `batches`: steps that this one stands for, `step` being the
+  // last; averages of Adam forget as much as in all of them, so that a sample counts for as long
+  // whatever the batch, and the corrections of their start stay right.
+  void Update(std::int64_t step, float learning_rate, const UpdateIn& in, const UpdateOut& out,
+              std::int64_t batches = 1) const;
 
  private:
   const Kernels& kernels_;

@@ -46,6 +46,10 @@ float RateAt(const RateSpec& spec, std::int64_t step) {
                             (spec.rate - spec.floor) * (1 + std::cos(std::numbers::pi * done)) / 2);
 }
 
+float ScaledRate(const RateSpec& spec, std::int64_t step, double factor) {
+  return static_cast<float>(static_cast<double>(RateAt(spec, step)) * factor);
+}
+
 double RateFactor(BatchRule rule, double batch, double base_batch, double noise_scale) {
   const double larger = batch / base_batch;
   switch (rule) {

@@ -30,6 +30,9 @@ Result<RateSpec> ParseRate(std::string_view text);
 // The first step is 1.
 float RateAt(const RateSpec& spec, std::int64_t step);
 
+// Multiplied for a larger batch.
+float ScaledRate(const RateSpec& spec, std::int64_t step, double factor);
+
 enum class BatchRule {
   kNone,
   kLinear,      // twice the batch, twice the rate: while the noise of gradients is most of them

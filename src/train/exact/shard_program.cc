@@ -13,7 +13,7 @@ class Writer {
   int Write(ShardRange node) {
     if (node.size() == 1) {
       const int buffer = Take();
-      out_.computes.push_back({node.first, buffer, {}, -1});
+      out_.computes.push_back({node.first, buffer, {}, -1, 0});
       return buffer;
     }
     const int split = SplitOf(node);
@@ -41,18 +41,23 @@ class Writer {
 }  // namespace
 
 ShardProgram ProgramFor(ShardRange run, int shards, bool exact) {
+  if (!exact) return ProgramOver(run, 1);
   Writer writer;
-  if (exact) {
-    for (const auto& node : CoverOf(run, shards)) writer.Finish(node, writer.Write(node));
-    return writer.out_;
+  for (const auto& node : CoverOf(run, shards)) writer.Finish(node, writer.Write(node));
+  return writer.out_;
+}
+
+ShardProgram ProgramOver(ShardRange run, int batches) {
+  Writer writer;
+  for (int batch = 0; batch < batches; ++batch) {
+    for (int shard = run.first; shard < run.last; ++shard) {
+      const int buffer = batch == 0 && shard == run.first ? 0 : 1;
+      writer.out_.computes.push_back({shard, buffer, {}, -1, batch});
+      if (buffer == 1) writer.out_.computes.back().adds.push_back({0, 1});
+    }
   }
-  for (int shard = run.first; shard < run.last; ++shard) {
-    const int buffer = std::min(1, shard - run.first);
-    writer.out_.computes.push_back({shard, buffer, {}, -1});
-    if (buffer == 1) writer.out_.computes.back().adds.push_back({0, 1});
-  }
-  writer.out_.buffers = std::min(2, run.size());
-  if (run.size() > 0) writer.Finish(run, 0);
+  writer.out_.buffers = std::min(2, static_cast<int>(writer.out_.computes.size()));
+  if (!writer.out_.computes.empty()) writer.Finish(run, 0);
   return writer.out_;
 }
 

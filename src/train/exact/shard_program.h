@@ -2,7 +2,8 @@
 //
 // Shards are computed one after the other, each into a buffer of its own, and summed as soon as the
 // tree allows it, so that few buffers are needed: one for each subtree of the run and one for each
-// level of the subtree at hand. In fast mode a worker sums its run from left to right in two.
+// level of the subtree at hand. In fast mode a worker sums its run from left to right in two, and
+// may do so over several batches: the run of the first, then that of the next into the same sum.
 #pragma once
 
 #include <vector>
@@ -21,6 +22,7 @@ struct ShardProgram {
     int buffer = 0;
     std::vector<Add> adds;  // afterwards, in this order
     int node = -1;          // the one of `nodes` that is complete then
+    int batch = 0;          // of those that the step takes
     friend bool operator==(const Compute&, const Compute&) = default;
   };
   struct Node {
@@ -35,5 +37,7 @@ struct ShardProgram {
 };
 
 ShardProgram ProgramFor(ShardRange run, int shards, bool exact);
+// In fast mode, over so many batches; the nodes are those of one.
+ShardProgram ProgramOver(ShardRange run, int batches);
 
 }  // namespace muster::train

@@ -44,9 +44,9 @@ class Hooked final : public Workload {
     return model_->Compute(step, shard, parameters, gradient, progress);
   }
   int StateFloats() const override { return model_->StateFloats(); }
-  void Update(std::int64_t step, std::span<const float> gradient, std::span<const float> parameters,
-              std::span<const float> state, std::span<float> new_parameters,
-              std::span<float> new_state) const override {
+  void Update(const UpdateStep& step, std::span<const float> gradient,
+              std::span<const float> parameters, std::span<const float> state,
+              std::span<float> new_parameters, std::span<float> new_state) const override {
     model_->Update(step, gradient, parameters, state, new_parameters, new_state);
   }
 

@@ -37,11 +37,6 @@ tl::unexpected<Error> BrokenOff() {
 
 }  // namespace
 
-std::int64_t RoundEnd(std::int64_t from, std::int64_t round, std::int64_t steps) {
-  const auto left = std::min(round, steps - from);
-  return from + (left % 2 == 0 ? left - 1 : left);
-}
-
 std::size_t AsyncBytes(const Strategy& strategy, std::size_t floats) {
   if (strategy.mode == Mode::kSynchronous) return 0;
   return kRoomFor * Arena::BytesFor(floats);

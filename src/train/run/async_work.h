@@ -28,10 +28,6 @@
 
 namespace muster::train {
 
-// The step at the end of the round that begins at this one. Rounds are odd, because the state is
-// kept for even and for odd steps apart.
-std::int64_t RoundEnd(std::int64_t from, std::int64_t round, std::int64_t steps);
-
 // More memory that peers can read, for copies that owners hand to workers.
 std::size_t AsyncBytes(const Strategy& strategy, std::size_t floats);
 

@@ -91,8 +91,9 @@ Result<void> Exchange::Forget() {
   return {};
 }
 
-void Exchange::Begin(std::int64_t completed, bool measured) {
-  completed_ = completed;
+void Exchange::Begin(const UpdateStep& step, bool measured) {
+  step_ = step;
+  completed_ = step.completed;
   measured_ = measured;
   square_ = 0;
   begun_ = false;
@@ -229,11 +230,11 @@ Result<void> Exchange::Reduce(std::size_t bucket) {
   float* const out = gradient.data();
   if (auto summed = SumUp(owned_, bucket, *part_, part, std::span(&out, 1)); !summed) return summed;
   if (measured_) square_ += SquareNorm(gradient);
-  if (!std::exchange(begun_, true)) state_.Begin(completed_ + 1);
+  if (!std::exchange(begun_, true)) state_.Begin(step_.last());
   const auto& mine = state_.parts().front();
-  const auto next = state_.ParametersOf(mine, completed_ + 1, bucket);
-  const auto state = state_.StateOf(mine, completed_ + 1, bucket);
-  workload_.Update(completed_, gradient, state_.ParametersOf(mine, completed_, bucket),
+  const auto next = state_.ParametersOf(mine, step_.last(), bucket);
+  const auto state = state_.StateOf(mine, step_.last(), bucket);
+  workload_.Update(step_, gradient, state_.ParametersOf(mine, completed_, bucket),
                    state_.StateOf(mine, completed_, bucket), next, state);
   HandOut(bucket, *part_, next);
   HandToMirrors(bucket, *part_, next, state);
@@ -262,7 +263,7 @@ void Exchange::HandToMirrors(std::size_t bucket, std::size_t part,
 Result<void> Exchange::BeginWhenOffered(int rank, Tag tag) {
   if (begun_) return {};
   if (const auto seen = fabric_.Look(rank, tag); !seen) return tl::unexpected(seen.error());
-  state_.Begin(completed_ + 1);
+  state_.Begin(step_.last());
   begun_ = true;
   return {};
 }
@@ -274,7 +275,7 @@ Result<void> Exchange::Gather(std::size_t bucket) {
     const int from = routes_.Towards(i, fabric_.rank());
     const Tag tag = TagFor(bucket, i, What::kParameters);
     if (auto begun = BeginWhenOffered(from, tag); !begun) return begun;
-    const auto into = state_.Parameters(completed_ + 1).subspan(part.first, part.size());
+    const auto into = state_.Parameters(step_.last()).subspan(part.first, part.size());
     auto fetched = fabric_.Fetch(from, tag, std::as_writable_bytes(into));
     if (!fetched) return fetched;
     HandOut(bucket, i, into);
@@ -289,8 +290,8 @@ Result<void> Exchange::Gather(std::size_t bucket) {
 Result<void> Exchange::FetchMirrored(const ColumnState::Part& part, std::size_t bucket) {
   const auto index = static_cast<std::size_t>(part.part);
   const int owner = at_.owners[index];
-  const auto parameters = state_.ParametersOf(part, completed_ + 1, bucket);
-  const auto state = state_.StateOf(part, completed_ + 1, bucket);
+  const auto parameters = state_.ParametersOf(part, step_.last(), bucket);
+  const auto state = state_.StateOf(part, step_.last(), bucket);
   if (part.with_parameters && !parameters.empty()) {
     const Tag tag = TagFor(bucket, index, What::kParameters);
     if (auto begun = BeginWhenOffered(owner, tag); !begun) return begun;

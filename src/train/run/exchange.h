@@ -39,8 +39,8 @@ class Exchange {
            std::vector<std::unique_ptr<Rounded>> rounded);
   ~Exchange();
 
-  // The step that comes after `completed` steps. `measured`: square() is of that one.
-  void Begin(std::int64_t completed, bool measured);
+  // The step that comes after `step.completed` steps. `measured`: square() is of that one.
+  void Begin(const UpdateStep& step, bool measured);
   // The gradients of all shards of this node are summed up in this bucket.
   void NodeReady(std::size_t bucket, std::size_t node);
   // Waits until this worker has all that it is to have of the new state.
@@ -91,8 +91,9 @@ class Exchange {
   std::mutex offering_;
   std::size_t first_mine_;  // of all gradients
 
-  std::int64_t completed_ = 0;
-  bool begun_ = false;  // the new state is being written
+  UpdateStep step_;
+  std::int64_t completed_ = 0;  // of it
+  bool begun_ = false;          // the new state is being written
   bool measured_ = false;
   double square_ = 0;
   std::mutex mutex_;

@@ -40,7 +40,7 @@ void PartCut::Update(const Workload& workload, std::int64_t version,
     const auto at = in_part_[i];
     const auto state = InState(i);
     if (at.size() == 0) continue;
-    workload.Update(version, gradient.subspan(at.first, at.size()),
+    workload.Update({.completed = version}, gradient.subspan(at.first, at.size()),
                     std::span(from.parameters).subspan(at.first, at.size()),
                     std::span(from.state).subspan(state.first, state.size()),
                     std::span(to.parameters).subspan(at.first, at.size()),

@@ -125,7 +125,7 @@ std::vector<float> ModelWorkload::Join(const Grid& grid,
   return out;
 }
 
-void ModelWorkload::Update(std::int64_t step, std::span<const float> gradient,
+void ModelWorkload::Update(const UpdateStep& step, std::span<const float> gradient,
                            std::span<const float> parameters, std::span<const float> state,
                            std::span<float> new_parameters, std::span<float> new_state) const {
   UpdateIn in{parameters, gradient, {}};
@@ -134,7 +134,8 @@ void ModelWorkload::Update(std::int64_t step, std::span<const float> gradient,
     in.state[plane] = state.subspan(plane * gradient.size(), gradient.size());
     out.state[plane] = new_state.subspan(plane * gradient.size(), gradient.size());
   }
-  optimizer_.Update(step + 1, RateAt(rate_, step + 1), in, out);
+  optimizer_.Update(step.last(), ScaledRate(rate_, step.middle(), step.rate), in, out,
+                    step.batches);
 }
 
 std::string ModelWorkload::Describe() const {

@@ -43,9 +43,9 @@ class ModelWorkload final : public Workload {
   ShardResult Compute(std::int64_t step, int shard, std::span<const float> parameters,
                       std::span<float> gradient, ShardProgress& progress) override;
   int StateFloats() const override { return static_cast<int>(optimizer_.StateFloats()); }
-  void Update(std::int64_t step, std::span<const float> gradient, std::span<const float> parameters,
-              std::span<const float> state, std::span<float> new_parameters,
-              std::span<float> new_state) const override;
+  void Update(const UpdateStep& step, std::span<const float> gradient,
+              std::span<const float> parameters, std::span<const float> state,
+              std::span<float> new_parameters, std::span<float> new_state) const override;
 
   Result<std::unique_ptr<ColumnWork>> Column(const Cut& cut) override;
 

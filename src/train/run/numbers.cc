@@ -9,7 +9,7 @@ namespace muster::train {
 namespace {
 
 // A row of doubles from each worker: its word, then what there is of each of its shards.
-constexpr std::size_t kWord = 3, kShard = 3;
+constexpr std::size_t kWord = 5, kShard = 3;
 
 }  // namespace
 
@@ -17,7 +17,8 @@ Result<StepNumbers> Numbers::Swap(std::int64_t completed, const std::vector<Shar
                                   const Word& word) {
   const Tag tag = StepTag(completed, 0, TagKind::kNumbers);
   auto& row = rows_[static_cast<std::size_t>(completed & 1)];
-  row = {word.stop ? 1.0 : 0.0, word.checkpoint ? 1.0 : 0.0, word.square_before};
+  row = {word.stop ? 1.0 : 0.0, word.checkpoint ? 1.0 : 0.0, word.square_before,
+         static_cast<double>(word.next.batches), word.next.noise};
   for (const auto& shard : mine) {
     row.push_back(shard.loss);
     row.push_back(static_cast<double>(shard.samples));
@@ -39,7 +40,10 @@ Result<StepNumbers> Numbers::Swap(std::int64_t completed, const std::vector<Shar
       if (!fetched) return tl::unexpected(fetched.error());
     }
     out.stop = out.stop || theirs[0] != 0;
-    if (rank == 0) out.checkpoint = theirs[1] != 0;
+    if (rank == 0) {
+      out.checkpoint = theirs[1] != 0;
+      out.next = {static_cast<std::int64_t>(theirs[3]), theirs[4]};
+    }
     out.square_before += theirs[2];
   }
   for (const int rank : at_.computers) {

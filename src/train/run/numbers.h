@@ -1,5 +1,5 @@
 // Numbers: what each worker tells all others at the end of a step: losses, who wants a change, and
-// the chief's word, whether a checkpoint is written.
+// the chief's word, whether a checkpoint is written and how large the next step is.
 //
 // Who has heard all knows that every worker has begun the step, so that the one before it is
 // complete everywhere.
@@ -11,25 +11,29 @@
 
 #include "base/result.h"
 #include "train/mesh/fabric.h"
+#include "train/run/batch_plan.h"
 #include "train/run/layout.h"
 #include "train/run/workload.h"
 
 namespace muster::train {
 
 struct StepNumbers {
-  std::vector<ShardResult> shards;  // all of them
+  std::vector<ShardResult> shards;  // all of them; sums over the batches of the step
   bool stop = false;                // somebody says: after this step
   bool checkpoint = false;          // the chief says: of this step
+  NextBatch next = {};              // the chief says: of the step after it
   double square_before = 0;     // of the whole gradient of the step before, where it is measured
   std::int64_t compute_ns = 0;  // of this worker, without what it waited for afterwards
-  // Of the step before, where that was measured: its shards, and the square of their sum.
+  // Of the step before, where that was measured: its shards, and how many batches it had.
   std::vector<ShardResult> measured = {};
+  std::int64_t measured_batches = 1;
 };
 
 // What a worker itself says.
 struct Word {
   bool stop = false;
   bool checkpoint = false;
+  NextBatch next = {};
   double square_before = 0;  // of the parts that it owns
 };
 

@@ -4,6 +4,11 @@
 
 namespace muster::train {
 
+std::int64_t RoundEnd(std::int64_t from, std::int64_t round, std::int64_t steps) {
+  const auto left = std::min(round, steps - from);
+  return from + (left % 2 == 0 ? left - 1 : left);
+}
+
 // Parameters and parts twice over, and the parts once more while they are changed. However many
 // mirrors there are, the parts of a column that one worker has are different ones.
 std::size_t TrainState::BytesFor(std::span<const std::size_t> floats, int planes, int fewest) {

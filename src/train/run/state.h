@@ -25,6 +25,10 @@
 
 namespace muster::train {
 
+// Where so many steps that are taken as one end, in a run of `steps`. The number is odd, because
+// the state is kept for even and for odd steps apart.
+std::int64_t RoundEnd(std::int64_t from, std::int64_t round, std::int64_t steps);
+
 // Something that is kept for two steps.
 struct Kept {
   static constexpr std::int64_t kNothing = -1;

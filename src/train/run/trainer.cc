@@ -50,14 +50,44 @@ std::string TermsOf(const TrainOptions& options, const std::vector<Buckets>& buc
     cuts += column.size();
   }
   const auto& strategy = options.strategy;
+  const auto batches =
+      options.batches.adapts()
+          ? fmt::format(", batches {} {}, measured {}", static_cast<int>(options.batches.rule),
+                        options.batches.most, options.noise_every)
+          : "";
   return fmt::format(
       "steps {}, seed {}, grid {}x{}x{}x{}, servers {}, mode {} {} {}, lanes {}, exact {}, half "
       "{}, "
-      "mirrors {}, parameters {} in {} buckets, state {}",
+      "mirrors {}, parameters {} in {} buckets, state {}{}",
       options.steps, options.seed, grid.data, grid.micro, grid.stages, grid.slices,
       strategy.servers, static_cast<int>(strategy.mode), strategy.staleness, strategy.round,
       strategy.lanes, options.exact, options.half, options.mirrors, fmt::join(floats, "+"), cuts,
-      state_floats);
+      state_floats, batches);
+}
+
+Result<void> CheckBatches(const TrainOptions& options) {
+  if (!options.batches.adapts()) return {};
+  if (options.exact) {
+    return Fail(ErrorCode::kInvalid, "an exact run keeps its batch",
+                "give --exact false with --adapt-batch, or a larger --batch instead");
+  }
+  if (options.strategy.mode != Mode::kSynchronous) {
+    return Fail(ErrorCode::kInvalid,
+                "asynchronous servers apply each gradient by itself: there is no batch to adapt",
+                "leave --adapt-batch out, or the mode of the servers");
+  }
+  const auto& grid = options.strategy.grid;
+  if (grid.columns() > 1) {
+    return Fail(
+        ErrorCode::kInvalid, "the noise that a batch adapts to is not known where the model is cut",
+        "leave --adapt-batch out, or choose the strategy data, mirrored, server or central");
+  }
+  if (grid.data < 2 || options.noise_every <= 0) {
+    return Fail(ErrorCode::kInvalid,
+                "the noise that a batch adapts to is measured between shards, every few steps",
+                "give --shards 2 or more, and --noise-every more than 0");
+  }
+  return {};
 }
 
 Result<void> CheckOptions(const TrainOptions& options) {
@@ -74,7 +104,11 @@ Result<void> CheckOptions(const TrainOptions& options) {
     return Fail(ErrorCode::kInvalid, "an audit is of steps, which asynchronous servers do not have",
                 "--update-log says which unit was applied when");
   }
-  return {};
+  return CheckBatches(options);
+}
+
+SumOptions SumsOf(const TrainOptions& options) {
+  return {options.exact, options.half, options.batches};
 }
 
 // Writes checkpoints beside the work: one at a time, and none of a step while one is being written.
@@ -127,7 +161,8 @@ class Session {
         state_(BucketsFor(columns, options.bucket_floats), workload.StateFloats(), arena_),
         checkpoints_(options.checkpoints),
         scribe_(checkpoints_, events),
-        audit_(audit) {}
+        audit_(audit),
+        plan_(options.batches) {}
 
   Result<TrainEnd> Run() {
     while (true) {
@@ -242,8 +277,8 @@ class Session {
       return [work](const std::function<Word()>& word) { return work->Step(word); };
     }
     auto work = std::make_shared<ViewWork>(
-        ViewWork::Parts{workload_, columns_, options_.strategy, options_.exact, options_.half,
-                        layout, state_, fabric, arena_, audit_, clock_, options_.noise_every});
+        ViewWork::Parts{workload_, columns_, options_.strategy, SumsOf(options_), layout, state_,
+                        fabric, arena_, audit_, clock_, options_.noise_every, options_.steps});
     return [work](const std::function<Word()>& word) { return work->Step(word); };
   }
 
@@ -255,7 +290,7 @@ class Session {
     const auto word = [this, &asked] {
       if (leave_ && !std::exchange(asked, true)) members_.Leave();
       const bool stop = asked || (members_.IsChief() && members_.ChangeWanted());
-      return Word{stop, CheckpointAsked()};
+      return Word{stop, CheckpointAsked(), plan_.next()};
     };
     while (state_.completed() < options_.steps) {
       const auto before = state_.completed();
@@ -266,8 +301,9 @@ class Session {
       if (!numbers) return std::nullopt;
       last_step_ns_ = clock_.MonotonicNs();
       if (audit_ != nullptr) audit_->Done(state_.completed());
+      plan_.Follow(numbers->next);
       Measure(*numbers);
-      Report(view, layout, rank, *numbers);
+      Report(view, layout, rank, *numbers, state_.completed() - before);
       const auto every = options_.checkpoint_every;
       const bool due = every > 0 && state_.completed() / every != before / every && !scribe_.busy();
       if (due || numbers->checkpoint) scribe_.Write(state_.Copy(state_.completed(), false));
@@ -322,11 +358,19 @@ class Session {
     if (numbers.measured.empty()) return;
     std::vector<ShardNorm> norms;
     norms.reserve(numbers.measured.size());
-    for (const auto& shard : numbers.measured) norms.push_back({shard.samples, shard.square});
-    noise_.Add(norms, numbers.square_before);
+    std::int64_t samples = 0;
+    for (const auto& shard : numbers.measured) {
+      norms.push_back({shard.samples, shard.square});
+      samples += shard.samples;
+    }
+    noise_.Add(norms, numbers.square_before, numbers.measured_batches);
+    plan_.Measured(noise_,
+                   static_cast<double>(samples) / static_cast<double>(numbers.measured_batches));
   }
 
-  void Report(const View& view, const Layout& layout, int rank, const StepNumbers& numbers) {
+  // `taken`: batches, since the report before.
+  void Report(const View& view, const Layout& layout, int rank, const StepNumbers& numbers,
+              std::int64_t taken) {
     if (!events_.stepped) return;
     StepReport report{.step = state_.completed(),
                       .workers = static_cast<int>(view.members.size()),
@@ -342,6 +386,7 @@ class Session {
       report.samples += shard.samples;
     }
     if (report.samples > 0) report.loss /= static_cast<double>(report.samples);
+    if (options_.strategy.mode == Mode::kSynchronous) report.batches = taken;
     report.compute_ns = numbers.compute_ns;
     report.noise_scale = noise_.value();
     events_.stepped(report);
@@ -364,6 +409,7 @@ class Session {
   std::int64_t last_step_ns_ = 0;
   std::int64_t checkpoints_seen_ = 0;  // of those asked for
   NoiseScale noise_;
+  BatchPlan plan_;
 };
 
 }  // namespace
@@ -398,7 +444,7 @@ Result<TrainEnd> Train(Workload& workload, Store& store, Clock& clock, const Tra
   joining.mesh = options.mesh;
   joining.mesh.memory_bytes =
       TrainState::BytesFor(floats, workload.StateFloats(), apart ? 1 : grid.cells()) +
-      GradientBytes(options.strategy, options.exact, options.half, floats) +
+      GradientBytes(options.strategy, SumsOf(options), floats) +
       AsyncBytes(options.strategy, floats.front());
   joining.min_workers = options.min_workers;
   joining.server = options.server;

@@ -19,6 +19,7 @@
 #include "train/exact/shard_tree.h"
 #include "train/members/store.h"
 #include "train/mesh/mesh.h"
+#include "train/run/batch_plan.h"
 #include "train/run/strategy.h"
 #include "train/run/workload.h"
 
@@ -43,6 +44,7 @@ struct TrainOptions {
   // Grows when a checkpoint is asked for; the chief's counts. Null: nobody asks.
   const std::atomic<std::int64_t>* checkpoints_asked = nullptr;
   std::int64_t noise_every = 10;  // steps between those whose gradients are measured; 0: none is
+  BatchSpec batches;  // that a step may take; all else counts in single ones. Not where exact
 };
 
 // What a worker computes of a column.
@@ -59,6 +61,7 @@ struct StepReport {
   std::uint64_t generation = 0;
   double loss = 0;  // mean over the samples of the step
   std::int64_t samples = 0;
+  std::int64_t batches = 1;  // that one step took; `step` counts them singly
   std::vector<ColumnReport> columns = {};
   std::int64_t compute_ns = 0;             // of this worker
   std::optional<double> noise_scale = {};  // of the gradient, in samples; where it is known

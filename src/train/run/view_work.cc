@@ -13,11 +13,13 @@ namespace muster::train {
 struct ViewWork::Strand {
   int column = 0;
   int stage = 0;
+  ShardRange run;
+  std::int64_t batches = 1;  // that the program is for
   ShardProgram program;
   std::vector<Arena::Block> buffers;
   Exchange* exchange = nullptr;
   std::size_t first_node = 0;        // of those of the column at this worker
-  std::vector<ShardResult> results;  // of the step
+  std::vector<ShardResult> results;  // of the step, by shard
 
   std::span<float> At(int buffer) const {
     return buffers[static_cast<std::size_t>(buffer)].floats();
@@ -34,11 +36,16 @@ tl::unexpected<Error> BrokenOff() {
 // lies outside of the arena.
 constexpr int kMostCounted = 64;
 
+// Buffers are those of two batches, which are enough for more.
+ShardProgram LaneProgram(ShardRange lane, int shards, const SumOptions& sums) {
+  return sums.batches.adapts() ? ProgramOver(lane, 2) : ProgramFor(lane, shards, sums.exact);
+}
+
 int LastColumn(const Grid& grid) { return grid.Column(grid.stages - 1, 0); }
 
 }  // namespace
 
-std::size_t GradientBytes(const Strategy& strategy, bool exact, bool half,
+std::size_t GradientBytes(const Strategy& strategy, const SumOptions& sums,
                           std::span<const std::size_t> column_floats) {
   const int shards = strategy.grid.shards();
   std::size_t most = 0;
@@ -51,11 +58,11 @@ std::size_t GradientBytes(const Strategy& strategy, bool exact, bool half,
       const auto& at = layout.columns[column];
       for (std::size_t i = 0; i < at.runs.size(); ++i) {
         for (const auto& lane : LaneRuns(at.runs[i], strategy.lanes)) {
-          const auto program = ProgramFor(lane, shards, exact);
+          const auto program = LaneProgram(lane, shards, sums);
           auto& mine = bytes[static_cast<std::size_t>(at.computers[i])];
           mine +=
               static_cast<std::size_t>(program.buffers) * Arena::BytesFor(column_floats[column]);
-          if (half) mine += program.nodes.size() * Rounded::BytesFor(column_floats[column]);
+          if (sums.half) mine += program.nodes.size() * Rounded::BytesFor(column_floats[column]);
         }
       }
     }
@@ -79,7 +86,7 @@ void ViewWork::AddColumn(int column) {
   const auto run = parts_.layout.At(column).RunOf(rank);
   if (!run && parts_.layout.PartsAt(column, rank).empty()) return;
   auto& state = parts_.state.At(column);
-  const Routes::Rule how{parts_.strategy.grid.shards(), parts_.strategy.lanes, parts_.exact};
+  const Routes::Rule how{parts_.strategy.grid.shards(), parts_.strategy.lanes, parts_.sums.exact};
   std::vector<std::span<float>> nodes;
   std::vector<std::unique_ptr<Rounded>> rounded;
   const std::size_t first = strands_.size();
@@ -87,20 +94,23 @@ void ViewWork::AddColumn(int column) {
     auto strand = std::make_unique<Strand>();
     strand->column = column;
     strand->stage = column / parts_.strategy.grid.slices;
+    strand->run = lane;
     strand->program = ProgramFor(lane, how.shards, how.exact);
     strand->first_node = nodes.size();
-    for (int i = 0; i < strand->program.buffers; ++i) {
+    const int buffers = LaneProgram(lane, how.shards, parts_.sums).buffers;
+    for (int i = 0; i < buffers; ++i) {
       strand->buffers.push_back(parts_.arena.Take(state.floats()));
     }
     for (const auto& node : strand->program.nodes) {
       nodes.push_back(strand->At(node.buffer));
-      if (parts_.half) rounded.push_back(std::make_unique<Rounded>(state.floats(), parts_.arena));
+      if (parts_.sums.half)
+        rounded.push_back(std::make_unique<Rounded>(state.floats(), parts_.arena));
     }
     strands_.push_back(std::move(strand));
   }
-  exchanges_.push_back(std::make_unique<Exchange>(state, parts_.workload, parts_.fabric,
-                                                  parts_.layout, how, parts_.half, parts_.arena,
-                                                  std::move(nodes), std::move(rounded)));
+  exchanges_.push_back(std::make_unique<Exchange>(
+      state, parts_.workload, parts_.fabric, parts_.layout, how, parts_.sums.half, parts_.arena,
+      std::move(nodes), std::move(rounded)));
   for (std::size_t i = first; i < strands_.size(); ++i) {
     strands_[i]->exchange = exchanges_.back().get();
   }
@@ -112,14 +122,18 @@ namespace {
 class Progress final : public ShardProgress {
  public:
   using At = std::function<std::span<float>(int buffer)>;
-  Progress(const Buckets& buckets, const Fabric& fabric, const ShardProgram::Compute& compute,
-           const At& at, const std::function<void(std::size_t bucket)>& complete, bool measured)
+  // `batches`: that a sum is divided by when it is complete.
+  Progress(const Buckets& buckets, const Fabric& fabric, const ShardProgram& program,
+           std::size_t index, const At& at, const std::function<void(std::size_t bucket)>& complete,
+           bool measured, std::int64_t batches)
       : buckets_(buckets),
         fabric_(fabric),
-        compute_(compute),
+        program_(program),
+        compute_(program.computes[index]),
         at_(at),
         complete_(complete),
-        measured_(measured) {}
+        measured_(measured),
+        batches_(batches) {}
 
   double square() const { return square_; }
 
@@ -135,86 +149,116 @@ class Progress final : public ShardProgress {
         const auto from = at_(add.from).subspan(bucket.first, bucket.size());
         for (std::size_t i = 0; i < into.size(); ++i) into[i] += from[i];
       }
-      if (compute_.node >= 0) complete_(done_);
+      if (compute_.node < 0) continue;
+      if (batches_ > 1) Average(bucket);
+      complete_(done_);
     }
     return !fabric_.aborted();
   }
 
  private:
+  void Average(const Extent& bucket) {
+    const int buffer = program_.nodes[static_cast<std::size_t>(compute_.node)].buffer;
+    const auto share = 1 / static_cast<float>(batches_);
+    for (float& value : at_(buffer).subspan(bucket.first, bucket.size())) value *= share;
+  }
+
   const Buckets& buckets_;
   const Fabric& fabric_;
+  const ShardProgram& program_;
   const ShardProgram::Compute& compute_;
   const At& at_;
   const std::function<void(std::size_t bucket)>& complete_;
   bool measured_;
+  std::int64_t batches_;
   double square_ = 0;     // of the shard alone
   std::size_t done_ = 0;  // buckets
 };
 
 }  // namespace
 
-bool ViewWork::Backward(Strand& strand, std::size_t index, std::int64_t completed) {
+bool ViewWork::Backward(Strand& strand, std::size_t index, const UpdateStep& step) {
   const auto& compute = strand.program.computes[index];
   const auto& state = parts_.state.At(strand.column);
   const Progress::At at = [&strand](int buffer) { return strand.At(buffer); };
   const std::function<void(std::size_t)> complete = [&](std::size_t bucket) {
     strand.exchange->NodeReady(bucket, strand.first_node + static_cast<std::size_t>(compute.node));
   };
-  Progress progress(state.buckets(), parts_.fabric, compute, at, complete, Measured(completed));
+  Progress progress(state.buckets(), parts_.fabric, strand.program, index, at, complete,
+                    Measured(step), step.batches);
   Courier::Cell cell(courier_, strand.column, compute.shard);
-  strand.results.push_back(parts_.columns[static_cast<std::size_t>(strand.column)]->Backward(
-      completed, compute.shard, state.Parameters(completed), strand.At(compute.buffer), cell,
-      progress));
+  const auto result = parts_.columns[static_cast<std::size_t>(strand.column)]->Backward(
+      step.completed + compute.batch, compute.shard, state.Parameters(step.completed),
+      strand.At(compute.buffer), cell, progress);
   const bool good = !parts_.fabric.aborted() && progress.Ready(0);
-  strand.results.back().square = progress.square();
+  auto& sum = strand.results[static_cast<std::size_t>(compute.shard - strand.run.first)];
+  sum.loss += result.loss;
+  sum.samples += result.samples;
+  sum.square += progress.square();
   return good;
 }
 
 // Where one column is all there is: the squares of a shard would have to be summed over the others.
-bool ViewWork::Measured(std::int64_t completed) const {
+bool ViewWork::Measured(const UpdateStep& step) const {
   const auto& grid = parts_.strategy.grid;
-  return parts_.measure_every > 0 && completed % parts_.measure_every == 0 && grid.columns() == 1 &&
-         grid.data > 1;
+  const auto every = parts_.measure_every;
+  if (every <= 0 || grid.columns() > 1 || grid.data < 2) return false;
+  return step.completed % every == 0 || step.completed / every != (step.last() - 1) / every;
 }
 
-bool ViewWork::RunStrand(Strand& strand, std::int64_t completed) {
+// Never past the end of the run.
+UpdateStep ViewWork::NextStep() const {
+  UpdateStep out{.completed = parts_.state.completed()};
+  if (!parts_.sums.batches.adapts()) return out;
+  out.batches = RoundEnd(out.completed, next_.batches, parts_.steps) - out.completed;
+  out.rate = RateFactor(parts_.sums.batches.rule, static_cast<double>(out.batches), 1, next_.noise);
+  return out;
+}
+
+bool ViewWork::RunStrand(Strand& strand, const UpdateStep& step) {
   auto& work = *parts_.columns[static_cast<std::size_t>(strand.column)];
-  const auto parameters = parts_.state.At(strand.column).Parameters(completed);
+  const auto parameters = parts_.state.At(strand.column).Parameters(step.completed);
+  if (strand.batches != step.batches) {
+    strand.program = ProgramOver(strand.run, static_cast<int>(step.batches));
+    strand.batches = step.batches;
+  }
   const std::size_t shards = strand.program.computes.size();
   const auto ahead = static_cast<std::size_t>(parts_.strategy.grid.stages - 1 - strand.stage);
-  strand.results.clear();
+  strand.results.assign(static_cast<std::size_t>(strand.run.size()), {});
   courier_.Take();
   bool good = true;
   for (std::size_t i = 0; good && i < shards + ahead; ++i) {
     if (i < shards) {
       const int shard = strand.program.computes[i].shard;
+      const auto at = step.completed + strand.program.computes[i].batch;
       // First, for what is computed may be summed by others whatever becomes of this worker.
-      if (parts_.audit != nullptr && !parts_.audit->Take(completed, strand.column, shard)) {
+      if (parts_.audit != nullptr && !parts_.audit->Take(at, strand.column, shard)) {
         parts_.fabric.Abort("the audit cannot be written");
         good = false;
         break;
       }
       Courier::Cell cell(courier_, strand.column, shard);
-      good = work.Forward(completed, shard, parameters, cell);
+      good = work.Forward(at, shard, parameters, cell);
     }
-    if (good && i >= ahead) good = Backward(strand, i - ahead, completed);
+    if (good && i >= ahead) good = Backward(strand, i - ahead, step);
   }
   courier_.Give();
   return good;
 }
 
 Result<StepNumbers> ViewWork::Step(const std::function<Word()>& word) {
-  const auto completed = parts_.state.completed();
+  const auto step = NextStep();
+  const auto completed = step.completed;
   const auto begun_ns = parts_.clock.MonotonicNs();
   double square_before = 0;
   for (const auto& exchange : exchanges_) square_before += exchange->square();
   courier_.Begin(completed);
-  for (auto& exchange : exchanges_) exchange->Begin(completed, Measured(completed));
+  for (auto& exchange : exchanges_) exchange->Begin(step, Measured(step));
   std::vector<std::thread> threads;
   for (std::size_t i = 1; i < strands_.size(); ++i) {
-    threads.emplace_back([this, i, completed] { RunStrand(*strands_[i], completed); });
+    threads.emplace_back([this, i, &step] { RunStrand(*strands_[i], step); });
   }
-  if (!strands_.empty()) RunStrand(*strands_[0], completed);
+  if (!strands_.empty()) RunStrand(*strands_[0], step);
   for (auto& thread : threads) thread.join();
   if (parts_.fabric.aborted()) return BrokenOff();
   const auto compute_ns = parts_.clock.MonotonicNs() - begun_ns;
@@ -234,7 +278,7 @@ Result<StepNumbers> ViewWork::Step(const std::function<Word()>& word) {
   };
   if (strands_.empty()) {
     if (const auto finished = finish(); !finished) return tl::unexpected(finished.error());
-    parts_.state.Complete(completed + 1);
+    parts_.state.Complete(step.last());
   }
   Word said = word();
   said.square_before = square_before;
@@ -246,10 +290,12 @@ Result<StepNumbers> ViewWork::Step(const std::function<Word()>& word) {
   if (const auto finished = courier_.Finish(); !finished) {
     return tl::unexpected(finished.error());
   }
-  parts_.state.Complete(completed + 1);
+  parts_.state.Complete(step.last());
+  next_ = numbers->next;
   numbers->compute_ns = compute_ns;
   numbers->measured = std::exchange(measured_, {});
-  if (Measured(completed)) measured_ = numbers->shards;
+  numbers->measured_batches = std::exchange(measured_batches_, step.batches);
+  if (Measured(step)) measured_ = numbers->shards;
   return numbers;
 }
 

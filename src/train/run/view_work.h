@@ -4,6 +4,8 @@
 // shards forward and back in the order 1F1B: so many forward ahead as there are stages behind, then
 // one back for each one forward. The order is the same whoever has the cells, and each strand has a
 // part of it, so no two ever wait for each other in a circle. One strand alone needs no thread.
+// Where the batch adapts, a step takes as many batches one after the other as the chief said at the
+// end of the one before, and their mean gradient is exchanged once; the first of a view takes one.
 #pragma once
 
 #include <functional>
@@ -16,6 +18,7 @@
 #include "train/mesh/fabric.h"
 #include "train/run/arena.h"
 #include "train/run/audit.h"
+#include "train/run/batch_plan.h"
 #include "train/run/column_work.h"
 #include "train/run/courier.h"
 #include "train/run/exchange.h"
@@ -28,8 +31,15 @@ namespace muster::train {
 
 using ColumnWorks = std::vector<std::unique_ptr<ColumnWork>>;
 
+// How gradients are summed.
+struct SumOptions {
+  bool exact = true;
+  bool half = false;       // as 16 bits on the way
+  BatchSpec batches = {};  // of a step; several only where not exact
+};
+
 // Bytes for the gradients that a worker may have to hold at once, however many workers there are.
-std::size_t GradientBytes(const Strategy& strategy, bool exact, bool half,
+std::size_t GradientBytes(const Strategy& strategy, const SumOptions& sums,
                           std::span<const std::size_t> column_floats);
 
 class ViewWork {
@@ -39,8 +49,7 @@ class ViewWork {
     const Workload& workload;
     const ColumnWorks& columns;
     const Strategy& strategy;
-    bool exact;
-    bool half;  // gradients as 16 bits on the way
+    SumOptions sums;
     const Layout& layout;
     TrainState& state;
     Fabric& fabric;
@@ -48,6 +57,7 @@ class ViewWork {
     Audit* audit;  // or null
     Clock& clock;
     std::int64_t measure_every;  // steps whose gradients' norms are taken; 0: none
+    std::int64_t steps;          // of the run
   };
   explicit ViewWork(const Parts& parts);
   ~ViewWork();
@@ -60,14 +70,17 @@ class ViewWork {
   struct Strand;
 
   void AddColumn(int column);
-  bool RunStrand(Strand& strand, std::int64_t completed);
-  bool Backward(Strand& strand, std::size_t index, std::int64_t completed);
-  bool Measured(std::int64_t completed) const;
+  UpdateStep NextStep() const;
+  bool RunStrand(Strand& strand, const UpdateStep& step);
+  bool Backward(Strand& strand, std::size_t index, const UpdateStep& step);
+  bool Measured(const UpdateStep& step) const;
 
   Parts parts_;
   Courier courier_;
   Numbers numbers_;
+  NextBatch next_;                     // as the chief said
   std::vector<ShardResult> measured_;  // all shards of the step before, where it was measured
+  std::int64_t measured_batches_ = 1;
   std::vector<std::unique_ptr<Strand>> strands_;
   std::vector<std::unique_ptr<Exchange>> exchanges_;  // they end first: they read the strands'
 };

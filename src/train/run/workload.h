@@ -36,6 +36,17 @@ struct ShardResult {
   double square = 0;  // of its gradient, in steps that are measured; see noise_scale.h
 };
 
+// One update. It stands for `batches` steps, of which the first is the one after `completed`: the
+// gradient is the mean over them, the learning rate is multiplied by `rate`.
+struct UpdateStep {
+  std::int64_t completed = 0;
+  std::int64_t batches = 1;
+  double rate = 1;
+
+  std::int64_t last() const { return completed + batches; }  // the first of the run is 1
+  std::int64_t middle() const { return completed + (batches + 1) / 2; }
+};
+
 // A stage of the layers, a slice of each.
 struct Cut {
   int stages = 1, stage = 0;
@@ -54,7 +65,7 @@ class Workload {
   // Floats that the optimiser keeps for each parameter.
   virtual int StateFloats() const = 0;
   // The update of a run of parameters. State lies in planes: all first floats, all second ones.
-  virtual void Update(std::int64_t step, std::span<const float> gradient,
+  virtual void Update(const UpdateStep& step, std::span<const float> gradient,
                       std::span<const float> parameters, std::span<const float> state,
                       std::span<float> new_parameters, std::span<float> new_state) const = 0;
 

@@ -390,7 +390,7 @@ ShardResult TorchWorkload::Compute(std::int64_t step, int shard, std::span<const
   }
 }
 
-void TorchWorkload::Update(std::int64_t step, std::span<const float> gradient,
+void TorchWorkload::Update(const UpdateStep& step, std::span<const float> gradient,
                            std::span<const float> parameters, std::span<const float> state,
                            std::span<float> new_parameters, std::span<float> new_state) const {
   UpdateIn in{parameters, gradient, {}};
@@ -400,7 +400,8 @@ void TorchWorkload::Update(std::int64_t step, std::span<const float> gradient,
     in.state[plane] = state.subspan(plane * n, n);
     out.state[plane] = new_state.subspan(plane * n, n);
   }
-  optimizer_.Update(step + 1, RateAt(rate_, step + 1), in, out);
+  optimizer_.Update(step.last(), ScaledRate(rate_, step.middle(), step.rate), in, out,
+                    step.batches);
   if (options_.precision != "float16") return;
   for (std::size_t i = 0; i < n; ++i) {
     if (std::isfinite(gradient[i])) continue;
