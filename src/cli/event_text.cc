@@ -353,14 +353,15 @@ std::string TellStart(const nlohmann::json& estimate) {
     const auto unit = ms < 30 * kMinuteMs ? kMinuteMs : 5 * kMinuteMs;
     return FormatDurationMs(std::max(unit, (ms + unit / 2) / unit * unit));
   };
-  if (estimate.contains("never")) return "never, as things are";
+  if (estimate.contains("never")) return "never start, as things are";
   const auto likely = about(estimate.value("likely_ms", std::int64_t{0}));
   if (estimate.value("reserved", false))
-    return "in " + likely + ": room is kept for it from then on";
+    return "start in " + likely + ": room is kept for it from then on";
   if (!estimate.contains("by_ms")) {
-    return "likely in " + likely + ", by how long jobs run; too few have waited to say how sure";
+    return "start likely in " + likely +
+           ", by how long jobs run; too few have waited to say how sure";
   }
-  return "likely in " + likely + ", nine times out of ten within " +
+  return "start likely in " + likely + ", nine times out of ten within " +
          about(estimate.value("by_ms", std::int64_t{0}));
 }
 

@@ -95,7 +95,12 @@ int Why(Session& session, const std::string& job) {
       const auto& kept = got.at("kept");
       Line("kept for", kept.value("for", "") + ", from " + Clock(TimeMs(kept, "from")) + " on");
     }
-    if (got.contains("estimate")) Line("estimate", "starts " + TellStart(got.at("estimate")));
+    for (const auto& one : got.value("displaced", Json::array())) {
+      Line("displaced", "job " + one.value("job", "") + " " + one.value("name", "") + ": " +
+                            Count(one.value("workers", 0), "worker") + " " + one.value("what", "") +
+                            " by rule " + one.value("rule", ""));
+    }
+    if (got.contains("estimate")) Line("estimate", "it will " + TellStart(got.at("estimate")));
     for (const auto& change : got.value("would_start_it", Json::array())) {
       Line(runs ? "grows if" : "starts if", "you " + Plain(change));
     }

@@ -65,7 +65,7 @@ int Plan(Session& session, const std::string& word) {
     const auto when = got.value("when", "");
     if (when != "later") std::cout << "because " << got.value("why", "") << '\n';
     if (got.contains("estimate")) {
-      std::cout << "it would start " << TellStart(got.at("estimate")) << '\n';
+      std::cout << "it would " << TellStart(got.at("estimate")) << '\n';
     }
     Rows places, displaced;
     for (const auto& place : got.at("places")) {

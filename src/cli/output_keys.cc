@@ -58,6 +58,12 @@ held_by[].right why it may keep them
 kept.for with the gate `reserved`: who is to have the room
 kept.from
 kept.to
+displaced[].job with the gate `promised`: who is making room
+displaced[].name
+displaced[].user
+displaced[].what
+displaced[].workers
+displaced[].rule
 estimate.likely_at
 estimate.likely_ms from now
 estimate.by_at nine times out of ten

@@ -69,6 +69,14 @@ class Types {
   std::string line_;
 };
 
+// From now, if it takes as long as is known of it; who runs for longer may end at any time.
+double EndsIn(const engine::Cluster& cluster, engine::JobId id, std::int64_t since_ms,
+              std::int64_t now_ms) {
+  const auto& job = cluster.job(id);
+  const auto end_ms = since_ms + job.expected_ms;
+  return job.expected_ms < 0 || end_ms < now_ms ? -1 : Seconds(end_ms - now_ms);
+}
+
 // Of each job the GPUs of those types that it holds.
 std::vector<WaitForecast::Running> RunningIn(const engine::Cluster& cluster, const Types& types,
                                              std::int64_t now_ms) {
@@ -87,7 +95,8 @@ std::vector<WaitForecast::Running> RunningIn(const engine::Cluster& cluster, con
       if (!types.all() && counted == 0) continue;
       const auto name = type == engine::kNone ? std::string() : cluster.nodes().type_name(type);
       running.push_back({WaitForecast::KindOf(cluster.queues().spec(q).name, GpusOf(milli), name),
-                         Seconds(now_ms - since), GpusOf(counted)});
+                         Seconds(now_ms - since), GpusOf(counted),
+                         EndsIn(cluster, id, since, now_ms)});
     }
   }
   const auto step = running.size() / kMostRunning + 1;
@@ -218,7 +227,7 @@ model::DocNode StartView(const Outlook::Start& start, const engine::Cluster& clu
                          const engine::Explanation& why, std::int64_t now_ms) {
   model::DocNode node = model::MapNode();
   const bool never = why.gate == model::Gate::kNeverFits || why.gate == model::Gate::kTopology ||
-                     why.gate == model::Gate::kMinimum || why.beyond_limit;
+                     why.gate == model::Gate::kMinimum || why.beyond;
   if (never || !why.out_of_service.empty()) {
     Put(node, "never", model::TextNode(engine::Sentence(cluster, why)));
     return node;

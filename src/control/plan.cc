@@ -152,18 +152,8 @@ model::DocNode Trial::View() {
     places.children.push_back(std::move(place));
   }
   for (const auto& one : displaced_) {
-    const auto& other = *state_.Find(one.job);
-    model::DocNode entry = MapNode();
-    const bool seen = access_.Sees(other.user, other.spec->queue);
-    Put(entry, "job", TextNode(seen ? std::to_string(one.job) : "another's"));
-    if (seen) {
-      Put(entry, "name", TextNode(other.name()));
-      Put(entry, "user", TextNode(other.user));
-    }
-    Put(entry, "what", TextNode(Name(one.what)));
-    Put(entry, "workers", NumberNode(one.workers));
-    Put(entry, "rule", TextNode(model::Name(one.rule)));
-    displaced.children.push_back(std::move(entry));
+    displaced.children.push_back(
+        DisplacedView(access_, *state_.Find(one.job), one.what, one.rule, one.workers));
   }
   const bool clear = displaced_.empty();
   std::string sentence, why;

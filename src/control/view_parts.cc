@@ -138,6 +138,21 @@ DocNode PreemptionView(const state::State& state, const Access& access,
   return node;
 }
 
+DocNode DisplacedView(const Access& access, const JobRecord& job, model::StopWhy what,
+                      model::Rule rule, std::int64_t workers) {
+  DocNode node = MapNode();
+  const bool seen = access.Sees(job.user, job.spec->queue);
+  Put(node, "job", TextNode(seen ? std::to_string(job.id) : "another's"));
+  if (seen) {
+    Put(node, "name", TextNode(job.name()));
+    Put(node, "user", TextNode(job.user));
+  }
+  Put(node, "what", TextNode(Name(what)));
+  Put(node, "workers", NumberNode(workers));
+  Put(node, "rule", TextNode(model::Name(rule)));
+  return node;
+}
+
 DocNode SizeView(const state::State& state, const Access& access, const state::SizeChange& one) {
   DocNode node = MapNode();
   const bool more = one.to > one.from;

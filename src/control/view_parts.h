@@ -23,6 +23,9 @@ void PutAge(DocNode& node, std::int64_t created_ms, std::uint64_t revision);
 DocNode Devices(std::uint64_t mask);
 DocNode PreemptionView(const state::State& state, const Access& access,
                        const state::Preemption& one);
+// Somebody who makes, or would make, room.
+model::DocNode DisplacedView(const Access& access, const state::JobRecord& job, model::StopWhy what,
+                             model::Rule rule, std::int64_t workers);
 DocNode SizeView(const state::State& state, const Access& access, const state::SizeChange& one);
 // GPUs that its workers hold, in thousandths.
 std::int64_t HeldGpuMilli(const state::JobRecord& job);

@@ -201,6 +201,19 @@ std::string LeavingText(Controller& control, const Access& access, const JobReco
   }
 }
 
+// Who is on the way out to make room for it.
+DocNode DisplacedFor(Controller& control, const Access& access, model::JobNumber id) {
+  DocNode out = ListNode();
+  for (const auto& [number, other] : control.state().jobs()) {
+    const auto leaving = static_cast<std::int64_t>(other.Count(WorkerPhase::kLeaving));
+    if (leaving == 0 || other.preemptions.empty()) continue;
+    const auto& last = other.preemptions.back();
+    if (last.cause != id) continue;
+    out.children.push_back(DisplacedView(access, other, last.why, last.rule, leaving));
+  }
+  return out;
+}
+
 }  // namespace
 
 DocNode WhyView(Controller& control, const Access& access, const JobRecord& job) {
@@ -230,6 +243,9 @@ DocNode WhyView(Controller& control, const Access& access, const JobRecord& job)
         PutExplanation(control, access, *why, node);
         const auto start = control.outlook().StartOf(*job.spec, job.id, control.engine(), now);
         Put(node, "estimate", StartView(start, cluster, *why, now));
+        if (why->gate == model::Gate::kPromised) {
+          Put(node, "displaced", DisplacedFor(control, access, job.id));
+        }
       }
     }
   }

@@ -186,6 +186,9 @@ class Cluster {
   // For a look ahead, and to be taken back: room as if the job had left, or room that nobody has.
   void Vacate(JobId job, int sign);
   void Keep(const Hold& hold, int sign);
+  void KeepWithin(QueueId queue, const Vec& room, bool fixed, int sign) {
+    queues_->Keep(queue, room, fixed, sign);
+  }
   void SetKept(JobId job, const Kept& kept) {
     jobs_[job].gate = model::Gate::kReserved;
     jobs_[job].kept = kept;

@@ -47,11 +47,6 @@ std::uint64_t TypesOf(const NodeTable& nodes, const std::vector<Hold>& holds) {
   return types;
 }
 
-bool IsBelow(const QueueTable& queues, QueueId queue, QueueId top) {
-  while (queue != 0 && queue != top) queue = queues[queue].parent;
-  return queue == top;
-}
-
 // The queue whose jobs may use it; kNone: nobody's.
 QueueId QueueOf(const Cluster& cluster, const model::Reservation& booking) {
   return booking.queue.empty() ? kNone : cluster.queues().Find(booking.queue);
@@ -63,7 +58,7 @@ int HeldBy(const Cluster& cluster, NodeId node, QueueId queue) {
   for (const auto& ref : cluster.WorkersOn(node)) {
     const Place& place = cluster.worker(ref).place;
     if (!place.Holds() || cluster.nodes().bank(place.bank).node != node) continue;
-    if (IsBelow(cluster.queues(), cluster.job(ref.job).queue, queue)) {
+    if (cluster.queues().IsBelow(cluster.job(ref.job).queue, queue)) {
       held += std::popcount(place.devices);
     }
   }
@@ -132,7 +127,7 @@ void Scheduler::Steps::TakeOn(NodeId node, int gpus, QueueId queue) {
     const JobState& job = cluster_.job(ref.job);
     const Place& place = cluster_.worker(ref).place;
     if (place.state != WorkerState::kRunning || place.promised || place.devices == 0) continue;
-    if (job.preemptible && !IsBelow(cluster_.queues(), job.queue, queue)) others.push_back(ref);
+    if (job.preemptible && !cluster_.queues().IsBelow(job.queue, queue)) others.push_back(ref);
   }
   std::sort(others.begin(), others.end(), [this](WorkerRef a, WorkerRef b) {
     const auto rank = [this](WorkerRef ref) {
@@ -173,11 +168,17 @@ void Scheduler::Steps::KeepFor(const Reservation& made) {
   const JobState& job = cluster_.job(made.job);
   const bool patient = now_ms_ - job.submitted_ms < cluster_.policy().backfill_patience_ms;
   const bool passed = patient && cluster_.policy().backfill;
+  auto within = made.within;
+  for (auto& [queue, room] : within) {
+    for (auto& amount : room.at) amount = std::max<std::int64_t>(0, amount);
+  }
   blocks_.push_back({{made.job, {}, made.at_ms, 0},
                      kNone,
                      passed ? made.at_ms : now_ms_,
                      made.holds,
-                     TypesOf(cluster_, job)});
+                     made.within.empty() ? TypesOf(cluster_, job) : 0,
+                     std::move(within),
+                     made.fixed});
 }
 
 // Whose turn it is is not found out anew in every cycle.
@@ -211,9 +212,9 @@ void Scheduler::Steps::FindReservations() {
         waited_for |= types;
       } else if (!KeptByAdmin()) {
         if (!RoomForSomebody() || futureless == kMostFutureless) break;
-        const bool found = ReserveFor(next->job, next->job_class);
-        if (found) waited_for |= types;
-        if (!found) ++futureless;
+        const auto found = ReserveFor(next->job, next->job_class);
+        if (found == Found::kRoom) waited_for |= types;
+        if (found == Found::kNothing) ++futureless;
       }
       if (waited_for != 0 && (all & ~waited_for) == 0) break;
       if (reserved_.size() == kMostReserved) break;
@@ -228,22 +229,39 @@ bool Scheduler::Steps::KeptByAdmin() const {
                      [](const Block& block) { return block.on && block.by.job == kNone; });
 }
 
-// A job that its queue may not have, whatever is free, waits for no room.
-bool Scheduler::Steps::ReserveFor(JobId id, ClassId job_class) {
+Scheduler::Steps::Found Scheduler::Steps::ReserveFor(JobId id, ClassId job_class) {
   placement_.NextPieces(id, pieces_);
   const JobState& job = cluster_.job(id);
-  if (pieces_.empty() || pieces_[0].estimated || !WithinBounds(job, pieces_[0])) return false;
+  if (pieces_.empty() || pieces_[0].estimated) return Found::kNothing;
+  if (!WithinBounds(job, pieces_[0])) return ReserveWithin(pieces_[0]);
   const auto known = no_time_.find(job_class);
-  if (known != no_time_.end() && known->second.until > cluster_.cycles()) return false;
+  if (known != no_time_.end() && known->second.until > cluster_.cycles()) return Found::kNothing;
   auto made = timeline_.Reserve(pieces_[0], now_ms_);
   if (!made) {
     no_time_[job_class].Again(cluster_.cycles());
-    return false;
+    return Found::kNothing;
   }
   no_time_.erase(job_class);
   KeepFor(*made);
   reserved_.push_back(std::move(*made));
-  return true;
+  return Found::kRoom;
+}
+
+// The first below a queue that its limit stops: nobody who would be in its way passes it. It waits
+// for no GPUs, so others may wait for theirs.
+Scheduler::Steps::Found Scheduler::Steps::ReserveWithin(const Piece& piece) {
+  const QueueId queue = cluster_.job(piece.job).queue;
+  const bool known = std::ranges::any_of(reserved_, [&](const Reservation& made) {
+    return std::ranges::any_of(made.within, [&](const Reservation::Within& within) {
+      return cluster_.queues().IsBelow(queue, within.queue);
+    });
+  });
+  if (known) return Found::kLater;
+  auto made = timeline_.ReserveWithin(piece, now_ms_);
+  if (!made) return Found::kNothing;
+  KeepFor(*made);
+  reserved_.push_back(std::move(*made));
+  return Found::kLater;
 }
 
 // Whether the job would still be there when the room is needed. Behind a gang only so many are
@@ -255,12 +273,15 @@ bool Scheduler::Steps::Binds(const Block& block, JobId id) const {
     return LookedEnough() || now_ms_ + cluster_.TakesMs(job) > block.until_ms;
   }
   if (now_ms_ + cluster_.TakesMs(job) <= block.until_ms) return false;
-  return !IsBelow(cluster_.queues(), job.queue, block.queue);
+  return !cluster_.queues().IsBelow(job.queue, block.queue);
 }
 
 void Scheduler::Steps::Turn(Block& block, bool on) {
   if (block.on == on) return;
   for (const auto& hold : block.holds) cluster_.Keep(hold, on ? +1 : -1);
+  for (const auto& [queue, room] : block.within) {
+    cluster_.KeepWithin(queue, room, block.fixed, on ? +1 : -1);
+  }
   block.on = on;
 }
 

@@ -78,7 +78,13 @@ class Scheduler::Steps {
   void FindReservations();
   void KeepFor(const Reservation& made);
   bool KeptByAdmin() const;
-  bool ReserveFor(JobId job, ClassId job_class);
+  enum class Found : std::uint8_t {
+    kRoom,
+    kLater,  // when its queue may have it
+    kNothing,
+  };
+  Found ReserveFor(JobId job, ClassId job_class);
+  Found ReserveWithin(const Piece& piece);
   bool RoomForSomebody() const;
   bool KeepRoomFrom(JobId job);
   void KeepNoRoom();
@@ -130,6 +136,8 @@ class Scheduler::Steps {
     std::int64_t until_ms = 0;  // who has ended by then may have it
     std::vector<Hold> holds;
     std::uint64_t types = 0;  // of GPUs that it is about, a bit each
+    std::vector<Reservation::Within> within = {};
+    bool fixed = false;
     bool on = false;
   };
   bool Binds(const Block& block, JobId job) const;

@@ -43,7 +43,7 @@ class Explainer {
   void LookAtNodes(ShapeId shape);
   void FindHolders(ShapeId shape);
   void CountJobsAhead();
-  void CheckLimitAlone(const Piece& piece);
+  void CheckBoundAlone(const Piece& piece);
   void FindChanges(const Piece& piece, ShapeId shape);
   void FindUncordons(const Piece& piece);
   Right RightOf(const JobState& holder) const;
@@ -274,16 +274,18 @@ void Explainer::FindHolders(ShapeId id) {
   if (why_.holders.size() > kHoldersTold) why_.holders.resize(kHoldersTold);
 }
 
-// Whether a limit on its path is lower than what it needs even with nothing else running.
-void Explainer::CheckLimitAlone(const Piece& piece) {
+// Whether a limit on its path, or a quota, is lower than what it needs even with nothing else
+// running.
+void Explainer::CheckBoundAlone(const Piece& piece) {
   const auto& queues = cluster_.queues();
   const Vec least = LeastCost(cluster_, piece);
   for (QueueId q = job_.queue; q != 0; q = queues[q].parent) {
     for (std::size_t d = 0; d < queues.dims(); ++d) {
-      const auto limit = queues[q].limit[d];
-      if (limit == kUnlimited || least[d] <= limit) continue;
-      Stop(q, d, limit, queues[q].held[d], least[d]);
-      why_.beyond_limit = true;
+      const bool limit = why_.gate == Gate::kLimit;
+      const auto bound = limit ? queues[q].limit[d] : queues[q].quota[d];
+      if (bound == kUnlimited || least[d] <= bound) continue;
+      Stop(q, d, bound, limit ? queues[q].held[d] : queues[q].fixed[d], least[d]);
+      why_.beyond = true;
       return;
     }
   }
@@ -403,7 +405,8 @@ Explanation Explainer::Run() {
   }
   why_.gate = FindGate(piece);
   if (shape == kNone) return why_;
-  if (why_.gate == Gate::kLimit && !job_.Satisfied()) CheckLimitAlone(piece);
+  const bool bounded = why_.gate == Gate::kLimit || why_.gate == Gate::kFixedQuota;
+  if (bounded && !job_.Satisfied()) CheckBoundAlone(piece);
   FindHolders(shape);
   FindChanges(piece, shape);
   return why_;

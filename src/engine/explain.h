@@ -71,9 +71,9 @@ struct Explanation {
   std::int64_t bound = 0;              // its bound, what is held of it and what the job adds
   std::int64_t held = 0;
   std::int64_t asked = 0;
-  bool beyond_limit = false;  // kLimit: it alone is more than that
-  Kept kept;                  // kReserved: by what
-  std::int64_t quota = 0;     // of the job's own queue, in GPUs
+  bool beyond = false;     // kLimit, kFixedQuota: it alone is more than that
+  Kept kept;               // kReserved: by what
+  std::int64_t quota = 0;  // of the job's own queue, in GPUs
   std::int64_t queue_held = 0;
   std::int64_t share = 0;
   std::int64_t jobs_ahead = 0;  // in its queue

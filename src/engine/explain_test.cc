@@ -29,9 +29,10 @@ class ExplainTest : public testing::Test {
   ExplainTest() {
     engine::Setup setup;
     setup.topologies = {{"network", {"rack"}}};
-    setup.queues = {MakeQueue("open", kUnlimited, kUnlimited), MakeQueue("small", 0, 2 * kMilli),
-                    MakeQueue("tree", 0, 3 * kMilli), MakeQueue("tree/leaf", 0, kUnlimited),
-                    MakeQueue("guest", 0, kUnlimited)};
+    setup.queues = {
+        MakeQueue("open", kUnlimited, kUnlimited), MakeQueue("small", 0, 2 * kMilli),
+        MakeQueue("tree", 0, 3 * kMilli),          MakeQueue("tree/leaf", 0, kUnlimited),
+        MakeQueue("guest", 0, kUnlimited),         MakeQueue("fixed", 2 * kMilli, kUnlimited)};
     setup.queues[3].parent = "tree";
     setup.countables = {"fpga"};
     cluster_ = std::move(*Cluster::Make(std::move(setup)));
@@ -232,11 +233,11 @@ TEST_F(ExplainTest, AGangThatFitsInNoRackIsToldSo) {
 TEST_F(ExplainTest, MoreThanALimitCanEverAllowIsToldFromWhatIsOnlyUsedUp) {
   AddNode("n0");
   auto why = Ask(MakeJob(3, 3, 1, "small"));
-  EXPECT_TRUE(why.beyond_limit);
+  EXPECT_TRUE(why.beyond);
   EXPECT_EQ(Say(why), "3 GPUs are asked for at once; queue small has a limit of 2 GPUs");
   cluster_->RemoveJob(why.job);
   why = Ask(MakeJob(4, 4, 1, "tree/leaf"));
-  EXPECT_TRUE(why.beyond_limit) << "the limit of a queue above";
+  EXPECT_TRUE(why.beyond) << "the limit of a queue above";
   EXPECT_THAT(Say(why), HasSubstr("queue tree has a limit of 3 GPUs"));
   cluster_->RemoveJob(why.job);
   auto first = MakeJob(2, 2, 1, "small");
@@ -244,7 +245,19 @@ TEST_F(ExplainTest, MoreThanALimitCanEverAllowIsToldFromWhatIsOnlyUsedUp) {
   Ask(first);
   why = Ask(MakeJob(1, 1, 1, "small"));
   EXPECT_EQ(why.gate, Gate::kLimit);
-  EXPECT_FALSE(why.beyond_limit);
+  EXPECT_FALSE(why.beyond);
+}
+
+TEST_F(ExplainTest, FixedWorkBeyondAWholeQuotaIsToldFromWhatIsOnlyUsedUp) {
+  AddNode("n0");
+  auto job = MakeJob(3, 3, 1, "fixed");
+  job.preemptible = false;
+  auto why = Ask(job);
+  EXPECT_EQ(why.gate, Gate::kFixedQuota);
+  EXPECT_TRUE(why.beyond);
+  EXPECT_EQ(Say(why),
+            "it is not preemptible, and 3 GPUs are asked for at once; queue fixed has a quota for "
+            "such work of 2 GPUs");
 }
 
 TEST_F(ExplainTest, AShareByMemoryIsHeldToTheLimitByWhatItCostsAtLeast) {
@@ -257,7 +270,7 @@ TEST_F(ExplainTest, AShareByMemoryIsHeldToTheLimitByWhatItCostsAtLeast) {
   auto job = MakeJob(3, 3, 0, "small");
   job.roles[0].request.gpu = {model::GpuKind::kMemory, 1, 0, 12 * kGi};
   const auto why = Ask(job);
-  EXPECT_FALSE(why.beyond_limit) << "three times 0.75 of a small GPU, but 0.19 of a large one";
+  EXPECT_FALSE(why.beyond) << "three times 0.75 of a small GPU, but 0.19 of a large one";
 }
 
 TEST_F(ExplainTest, AJobThatRunsIsToldWhyItHasNoMoreWorkers) {
@@ -266,7 +279,7 @@ TEST_F(ExplainTest, AJobThatRunsIsToldWhyItHasNoMoreWorkers) {
   EXPECT_TRUE(cluster_->job(why.job).Satisfied());
   EXPECT_EQ(why.gate, Gate::kLimit);
   EXPECT_EQ(why.workers, 1);
-  EXPECT_FALSE(why.beyond_limit);
+  EXPECT_FALSE(why.beyond);
 }
 
 TEST_F(ExplainTest, TheGateAloneIsTheOneOfTheWholeExplanation) {

@@ -153,6 +153,11 @@ std::string Sentence(const Cluster& cluster, const Explanation& why) {
            Amount(cluster, why.resource, why.bound) + ", and this would add " +
            Amount(cluster, why.resource, why.asked);
   };
+  const auto alone = [&](const std::string& what) {
+    return Amount(cluster, why.resource, why.asked) + " are asked for at once; queue " +
+           queues.spec(why.stopped_by).name + " has a " + what + " of " +
+           Amount(cluster, why.resource, why.bound);
+  };
   switch (why.gate) {
     case Gate::kNotConsidered:
       return "nothing has been decided yet";
@@ -161,12 +166,10 @@ std::string Sentence(const Cluster& cluster, const Explanation& why) {
     case Gate::kMinimum:
       return "fewer of its workers are left than its minimum";
     case Gate::kLimit:
-      if (!why.beyond_limit) return bound("limit");
-      return Amount(cluster, why.resource, why.asked) + " are asked for at once; queue " +
-             queues.spec(why.stopped_by).name + " has a limit of " +
-             Amount(cluster, why.resource, why.bound);
+      return why.beyond ? alone("limit") : bound("limit");
     case Gate::kFixedQuota:
-      return "it is not preemptible, and " + bound("quota for such work");
+      return "it is not preemptible, and " +
+             (why.beyond ? alone("quota for such work") : bound("quota for such work"));
     case Gate::kTopology:
       return "it names a topology level that does not exist here";
     case Gate::kNeverFits:

@@ -151,6 +151,14 @@ void QueueTable::AddHeld(QueueId leaf, const Vec& cost, bool fixed, int sign) {
   }
 }
 
+void QueueTable::Keep(QueueId queue, const Vec& room, bool fixed, int sign) {
+  auto& state = states_[queue];
+  for (std::size_t d = 0; d < dims(); ++d) {
+    state.kept[d] += sign * room[d];
+    if (fixed) state.kept_fixed[d] += sign * room[d];
+  }
+}
+
 void QueueTable::AddRequest(QueueId leaf, const Vec& cost, int sign) {
   for (QueueId q = leaf; q != kNone; q = states_[q].parent) {
     for (std::size_t d = 0; d < dims(); ++d) states_[q].request[d] += sign * cost[d];
@@ -165,14 +173,16 @@ void QueueTable::SetPastUse(QueueId id, std::int64_t gpu_ms) {
 
 bool QueueTable::WithinLimits(QueueId leaf, const Vec& adds) const {
   for (QueueId q = leaf; q != kNone && states_[q].limited; q = states_[q].parent) {
-    if (!StaysWithin(states_[q].held, adds, states_[q].limit, dims())) return false;
+    if (!StaysWithin(states_[q].held, states_[q].kept, adds, states_[q].limit, dims()))
+      return false;
   }
   return true;
 }
 
 bool QueueTable::WithinFixedQuota(QueueId leaf, const Vec& adds) const {
   for (QueueId q = leaf; q != 0; q = states_[q].parent) {
-    if (!StaysWithin(states_[q].fixed, adds, states_[q].quota, dims())) return false;
+    if (!StaysWithin(states_[q].fixed, states_[q].kept_fixed, adds, states_[q].quota, dims()))
+      return false;
   }
   return true;
 }
@@ -184,11 +194,16 @@ bool QueueTable::HeldWithinBounds(QueueId leaf, const Vec& of, bool fixed) const
       // Which GPU type a piece takes may be open, so any of them counts for it.
       const bool typed = d >= kFirstNamedDim && d < first_countable_;
       if (of[typed ? kGpuDim : d] == 0) continue;
-      if (queue.held[d] > queue.limit[d]) return false;
-      if (fixed && queue.fixed[d] > queue.quota[d]) return false;
+      if (queue.held[d] + queue.kept[d] > queue.limit[d]) return false;
+      if (fixed && queue.fixed[d] + queue.kept_fixed[d] > queue.quota[d]) return false;
     }
   }
   return true;
+}
+
+bool QueueTable::IsBelow(QueueId queue, QueueId top) const {
+  while (queue != 0 && queue != top) queue = states_[queue].parent;
+  return queue == top;
 }
 
 std::pair<QueueId, QueueId> QueueTable::Part(QueueId a, QueueId b) const {

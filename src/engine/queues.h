@@ -30,6 +30,7 @@ struct QueueState {
   std::int64_t created_order = 0;
   Vec quota, limit, weight;
   Vec held, fixed, request;
+  Vec kept, kept_fixed;  // of what limit and quota leave, for another than the job at hand
   Vec share;             // fair share of this cycle
   Vec guaranteed;        // quota, where an unlimited one counts as all that is divided at its level
   Vec entitled;          // min(limit, max(guaranteed, share))
@@ -61,6 +62,9 @@ class QueueTable {
   std::size_t first_countable_dim() const { return first_countable_; }
 
   void AddHeld(QueueId leaf, const Vec& cost, bool fixed, int sign);
+  // Room under the limit of this one queue, and for fixed work under its quota, that nobody may
+  // take.
+  void Keep(QueueId queue, const Vec& room, bool fixed, int sign);
   void AddRequest(QueueId leaf, const Vec& cost, int sign);
   void SetPastUse(QueueId id, std::int64_t gpu_ms);
 
@@ -71,6 +75,8 @@ class QueueTable {
 
   // The same of what is held already, in the dimensions of which `of` has something.
   bool HeldWithinBounds(QueueId leaf, const Vec& of, bool fixed) const;
+
+  bool IsBelow(QueueId queue, QueueId top) const;  // or that queue itself; kNone: nothing is
 
   // The two ancestors (or the queues themselves) at which the paths of a and b part.
   std::pair<QueueId, QueueId> Part(QueueId a, QueueId b) const;

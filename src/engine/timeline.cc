@@ -55,14 +55,78 @@ void Timeline::KeepWhatIsFree(Reservation& made) const {
   }
 }
 
-bool Timeline::Renew(Reservation& made, std::int64_t now_ms) const {
+bool Timeline::Renew(Reservation& made, std::int64_t now_ms) {
   const bool stands = now_ms < made.at_ms && now_ms - made.made_ms < kStandsMs &&
                       cluster_.job(made.job).sequence == made.sequence &&
                       std::ranges::all_of(made.places, [&](const Hold& place) {
                         return cluster_.nodes().node_of(place.bank).Usable();
                       });
-  if (stands) KeepWhatIsFree(made);
-  return stands;
+  if (!stands) return false;
+  KeepWhatIsFree(made);
+  for (auto& within : made.within) within.room = made.cost;
+  for (const auto& [at_ms, job] : cluster_.EndsAfter(now_ms)) {
+    if (made.within.empty() || at_ms > made.at_ms) break;
+    Leaves(job, made);
+  }
+  return true;
+}
+
+// What a job leaves below the queues of the gang need not be kept for it now.
+void Timeline::Leaves(JobId id, Reservation& made) const {
+  const JobState& job = cluster_.job(id);
+  if (made.fixed && job.preemptible) return;
+  Vec cost;
+  for (std::uint32_t i = 0; i < job.workers.size(); ++i) {
+    if (job.workers[i].place.Holds()) cost.Add(cluster_.CostOf({id, i}), cluster_.queues().dims());
+  }
+  for (auto& within : made.within) {
+    if (cluster_.queues().IsBelow(job.queue, within.queue)) {
+      within.room.Subtract(cost, cluster_.queues().dims());
+    }
+  }
+}
+
+// What the gang and those who are still there then hold, of the queue's bound; of fixed work the
+// quota counts.
+bool Timeline::MayHave(const Reservation& made) const {
+  const auto& queues = cluster_.queues();
+  return std::ranges::all_of(made.within, [&](const Reservation::Within& within) {
+    const QueueState& queue = queues[within.queue];
+    const Vec& held = made.fixed ? queue.fixed : queue.held;
+    const Vec& bound = made.fixed ? queue.quota : queue.limit;
+    for (std::size_t d = 0; d < queues.dims(); ++d) {
+      if (made.cost[d] == 0 || bound[d] == kUnlimited) continue;
+      if (held[d] + within.room[d] > bound[d]) return false;
+    }
+    return true;
+  });
+}
+
+std::optional<Reservation> Timeline::ReserveWithin(const Piece& piece, std::int64_t now_ms) {
+  const auto& queues = cluster_.queues();
+  const JobState& job = cluster_.job(piece.job);
+  Reservation found;
+  found.job = piece.job;
+  found.sequence = job.sequence;
+  found.made_ms = now_ms;
+  found.cost = piece.cost;
+  found.fixed = !job.preemptible;
+  for (QueueId q = job.queue; q != 0; q = queues[q].parent) {
+    const Vec& bound = found.fixed ? queues[q].quota : queues[q].limit;
+    bool bounded = false;
+    for (std::size_t d = 0; d < queues.dims(); ++d) {
+      bounded |= piece.cost[d] > 0 && bound[d] != kUnlimited;
+    }
+    if (bounded) found.within.push_back({q, piece.cost});
+  }
+  std::size_t ended = 0;
+  for (const auto& [at_ms, other] : cluster_.EndsAfter(now_ms)) {
+    if (found.within.empty() || ended++ == kMostEnds) break;
+    Leaves(other, found);
+    found.at_ms = at_ms;
+    if (MayHave(found)) return found;
+  }
+  return std::nullopt;
 }
 
 std::optional<Reservation> Timeline::Reserve(const Piece& piece, std::int64_t now_ms) {

@@ -37,9 +37,13 @@ struct Vec {
 };
 
 // a <= b in every dimension in which `adds` adds something, a being `held` plus `adds`.
-inline bool StaysWithin(const Vec& held, const Vec& adds, const Vec& bound, std::size_t dims) {
+// `kept`: of what is not held, that nobody may take.
+inline bool StaysWithin(const Vec& held, const Vec& kept, const Vec& adds, const Vec& bound,
+                        std::size_t dims) {
   for (std::size_t d = 0; d < dims; ++d) {
-    if (adds[d] > 0 && bound[d] != kUnlimited && held[d] + adds[d] > bound[d]) return false;
+    if (adds[d] > 0 && bound[d] != kUnlimited && held[d] + kept[d] + adds[d] > bound[d]) {
+      return false;
+    }
   }
   return true;
 }

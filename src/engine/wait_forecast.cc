@@ -52,19 +52,31 @@ const Runtimes& WaitForecast::RuntimesOf(const std::string& kind) const {
 }
 
 // When as many GPUs as that have come free, as is to be expected.
-double WaitForecast::ComesFree(std::int64_t gpus, std::span<const Running> running) const {
+double WaitForecast::ComesFree(double gpus, std::span<const Running> running) const {
   std::vector<const Runtimes*> known;
   for (const auto& one : running) known.push_back(&RuntimesOf(one.kind));
   double more = kFirst_s;
   for (; more < kLast_s; more *= kStep) {
     double expected = 0;
     for (std::size_t i = 0; i < running.size(); ++i) {
-      expected +=
-          static_cast<double>(running[i].gpus) * known[i]->EndsWithin(running[i].ran_s, more);
+      const auto& one = running[i];
+      const double ends =
+          one.ends_s >= 0 ? (one.ends_s <= more ? 1 : 0) : known[i]->EndsWithin(one.ran_s, more);
+      expected += static_cast<double>(one.gpus) * ends;
     }
-    if (expected >= static_cast<double>(gpus)) break;
+    if (expected >= gpus) break;
   }
   return more;
+}
+
+// For people, who do not care for half a GPU that comes free in the end of all days. Where more are
+// waited for than there are, those that come free come again.
+double WaitForecast::FreeAlone(std::int64_t gpus, std::span<const Running> running) const {
+  double there = 0;
+  for (const auto& one : running) there += static_cast<double>(one.gpus);
+  const auto wanted = static_cast<double>(gpus);
+  if (there < 1) return kFirst_s;
+  return ComesFree(std::min(wanted, there) - 0.5, running) * std::max(1.0, wanted / there);
 }
 
 WaitForecast::Situation WaitForecast::SituationOf(double now_s, const Question& question,
@@ -110,14 +122,16 @@ WaitForecast::Answer WaitForecast::AnswerFor(const std::string& line, const Situ
 
 WaitForecast::Answer WaitForecast::Look(double now_s, const Question& question,
                                         std::span<const Running> running) const {
-  const double free_s = ComesFree(question.missing_gpus, running);
-  return AnswerFor(question.line, SituationOf(now_s, question, free_s), free_s);
+  const double free_s = ComesFree(static_cast<double>(question.missing_gpus), running);
+  auto answer = AnswerFor(question.line, SituationOf(now_s, question, free_s), free_s);
+  answer.free_s = FreeAlone(question.missing_gpus, running);
+  return answer;
 }
 
 WaitForecast::Answer WaitForecast::Ask(double now_s, const Question& question,
                                        std::span<const Running> running) {
   LetPass(now_s);
-  const double free_s = ComesFree(question.missing_gpus, running);
+  const double free_s = ComesFree(static_cast<double>(question.missing_gpus), running);
   const auto situation = SituationOf(now_s, question, free_s);
   const auto answer = AnswerFor(question.line, situation, free_s);
   due_.emplace(now_s + answer.by_s, question.job);

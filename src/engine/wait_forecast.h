@@ -40,6 +40,7 @@ class WaitForecast {
     std::string kind;  // jobs of one kind take about as long
     double ran_s = 0;
     std::int64_t gpus = 0;
+    double ends_s = -1;  // from now, where it has said or others like it have shown; -1: not known
   };
   struct Question {
     std::uint64_t job = 0;
@@ -52,7 +53,7 @@ class WaitForecast {
   struct Answer {
     double likely_s = 0;
     double by_s = 0;    // nine times out of ten
-    double free_s = 0;  // when enough has come free, by how long jobs run alone
+    double free_s = 0;  // when enough has come free, by how long jobs run alone; of Look
   };
 
   // Jobs of one queue with one GPU, or with several, of one type take about as long.
@@ -86,7 +87,8 @@ class WaitForecast {
 
   Situation SituationOf(double now_s, const Question& question, double free_s) const;
   Answer AnswerFor(const std::string& line, const Situation& situation, double free_s) const;
-  double ComesFree(std::int64_t gpus, std::span<const Running> running) const;
+  double ComesFree(double gpus, std::span<const Running> running) const;
+  double FreeAlone(std::int64_t gpus, std::span<const Running> running) const;
   const Runtimes& RuntimesOf(const std::string& kind) const;
   void LetPass(double now_s);
   void Learn(const std::string& line, bool failed);

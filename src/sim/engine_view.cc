@@ -469,7 +469,7 @@ Result<void> EngineView::Admit(const model::Job& spec, std::int64_t now_ms) {
   } else if (nodes && why.gate == model::Gate::kTopology) {
     text = engine::Sentence(*empty_, why);
     advice = {"topology", "name a level that is here; `muster gpus --topology` shows them"};
-  } else if (why.beyond_limit) {
+  } else if (why.beyond && why.gate == model::Gate::kLimit) {
     text = engine::Sentence(*empty_, why);
     advice = {"queue", "ask for less, or take another queue; `muster queue list` shows limits"};
   }

@@ -26,14 +26,21 @@ std::ostream& operator<<(std::ostream& out, const TimedJob& job) {
              << job.type << " for " << job.takes_min << " min\n";
 }
 
+// What stops a queue beside the GPUs that there are.
+enum class Bound { kNone, kLimit, kQuota };
+
 // Jobs of one queue and one priority, played to their end. Nobody moves.
 class TimedPlay {
  public:
   TimedPlay(const std::vector<TimedJob>& jobs, int nodes, const engine::Policy& policy,
-            const std::vector<std::string>& types = {""})
-      : jobs_(jobs) {
+            const std::vector<std::string>& types = {""}, Bound bound = Bound::kNone,
+            std::int64_t gpus = 0)
+      : jobs_(jobs), fixed_(bound == Bound::kQuota) {
     engine::Setup setup;
-    setup.queues.emplace_back().name = "q";
+    auto& queue = setup.queues.emplace_back();
+    queue.name = "q";
+    if (bound == Bound::kLimit) queue.limit["gpus"] = gpus * kMilli;
+    if (bound == Bound::kQuota) queue.quota["gpus"] = gpus * kMilli;
     setup.policy = policy;
     setup.policy.consolidate = false;
     cluster_ = std::move(*engine::Cluster::Make(std::move(setup)));
@@ -86,6 +93,7 @@ class TimedPlay {
       model::Job job;
       job.name = "j" + std::to_string(i);
       job.queue = "q";
+      job.preemptible = !fixed_;
       job.limits.time_ms = jobs_[i].says_min * kMinute;
       job.groups.emplace_back().minimum = jobs_[i].workers;
       auto& role = job.roles.emplace_back();
@@ -100,6 +108,7 @@ class TimedPlay {
   }
 
   const std::vector<TimedJob>& jobs_;
+  bool fixed_;
   std::unique_ptr<engine::Cluster> cluster_;
   std::unique_ptr<engine::Scheduler> scheduler_;
   std::set<std::int64_t> moments_;
@@ -187,21 +196,52 @@ std::vector<TimedJob> Stream(Random& random) {
 }
 
 TEST(Reservations, ABigGangNeverStarvesBehindAStreamOfSmallJobs) {
-  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-    Random random(seed);
-    const auto jobs = Stream(random);
-    const auto gang = jobs.size() - 1;
-    engine::Policy policy;
-    policy.backfill_patience_ms = 240 * kMinute;
-    TimedPlay play(jobs, 3, policy);
-    play.Run([](const model::Plan&, std::int64_t) {});
-    ASSERT_TRUE(play.started().contains(gang));
-    // Its patience, and then at most as long as the longest of them runs.
-    EXPECT_LE(play.started().at(gang), (60 + 240 + 80) * kMinute) << "seed " << seed;
-    policy.reserve = false;
-    TimedPlay without(jobs, 3, policy);
-    without.Run([](const model::Plan&, std::int64_t) {});
-    EXPECT_GT(without.started().at(gang), 3'000 * kMinute) << "it would not have starved anyway";
+  for (const auto bound : {Bound::kNone, Bound::kLimit, Bound::kQuota}) {
+    // Where it is not the GPUs that are too few there are more than enough of them.
+    const int nodes = bound == Bound::kNone ? 3 : 8;
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      Random random(seed);
+      const auto jobs = Stream(random);
+      const auto gang = jobs.size() - 1;
+      engine::Policy policy;
+      policy.backfill_patience_ms = 240 * kMinute;
+      TimedPlay play(jobs, nodes, policy, {""}, bound, 12);
+      play.Run([](const model::Plan&, std::int64_t) {});
+      ASSERT_TRUE(play.started().contains(gang));
+      // Its patience, and then at most as long as the longest of them runs.
+      EXPECT_LE(play.started().at(gang), (60 + 240 + 80) * kMinute) << "seed " << seed;
+      policy.reserve = false;
+      TimedPlay without(jobs, nodes, policy, {""}, bound, 12);
+      without.Run([](const model::Plan&, std::int64_t) {});
+      EXPECT_GT(without.started().at(gang), 3'000 * kMinute) << "it would not have starved anyway";
+    }
+  }
+}
+
+TEST(Reservations, OfWhatALimitLeavesAreKeptToo) {
+  for (const auto bound : {Bound::kLimit, Bound::kQuota}) {
+    int promised = 0, passed = 0;
+    CheckScenes(kScenes, [&] {
+      const auto jobs = *AnyJobs();
+      TimedPlay play(jobs, 40, {}, {""}, bound, 12);
+      std::map<std::size_t, std::int64_t> first;  // promise by job
+      play.Run([&](const model::Plan& plan, std::int64_t) {
+        for (const auto& made : plan.reserved) {
+          first.try_emplace(play.IndexOf(made.job), made.at_ms);
+        }
+      });
+      for (const auto& [job, at_ms] : first) {
+        RC_ASSERT(play.started().contains(job));
+        RC_ASSERT(play.started().at(job) <= at_ms);
+        for (const auto& [other, since_ms] : play.started()) {
+          passed += other > job && since_ms < play.started().at(job) &&
+                    jobs[other].arrives_min > jobs[job].arrives_min;
+        }
+      }
+      promised += static_cast<int>(first.size());
+    });
+    EXPECT_GT(promised, kScenes / 4) << "too few reservations to prove anything";
+    EXPECT_GT(passed, kScenes / 20) << "too little backfill to prove anything";
   }
 }
 

@@ -57,11 +57,12 @@ Result<JobTrace> ReadWithHead(const std::string& path, std::string_view text) {
     if (trace) trace->format = format.name;
     return trace;
   }
-  return Fail(ErrorCode::kInvalid,
-              fmt::format("{} is no trace of jobs: its columns are {}", path,
-                          fmt::join(table->head(), ", ")),
+  constexpr std::size_t kTold = 200;  // it may be anything
+  auto columns = fmt::format("{}", fmt::join(table->head(), ", "));
+  if (columns.size() > kTold) columns = columns.substr(0, kTold) + "...";
+  return Fail(ErrorCode::kInvalid, path + " is no trace of jobs: its columns are " + columns,
               "the simplest has name,user,queue,submit_s,gpus,duration_s; the others are in "
-              "docs/lab.md");
+              "docs/lab.md; what `muster snapshot past` wrote is for `muster policy diff --past`");
 }
 
 std::size_t TabsIn(std::string_view text) {
