@@ -70,7 +70,9 @@ void Scheduler::Steps::Claim(Step step) {
       break;
     }
     KeepRoomFrom(next->job);
-    if (cluster_.MayFit(next->job_class, Mode::kEmptied)) {
+    if (!MayClaimBesideLimits(step, next->job)) {
+      lanes_.SkipJob();
+    } else if (cluster_.MayFit(next->job_class, Mode::kEmptied)) {
       GoOn(next->job, BehindReservation(next->job, ClaimNext(step, next->job)));
     } else {
       FindsNoRoom(next->job, next->job_class);

@@ -295,6 +295,21 @@ bool Scheduler::Steps::KeepRoomFrom(JobId id) {
   return kept;
 }
 
+// What is kept of a limit makes nobody leave: who has no part of what else the limit leaves claims
+// nothing. Who takes the place of others of its queue takes nothing of it.
+bool Scheduler::Steps::MayClaimBesideLimits(Step step, JobId id) {
+  bool kept = false;
+  for (const auto& block : blocks_) kept |= block.on && !block.within.empty();
+  if (!kept) return true;
+  placement_.NextPieces(id, pieces_);
+  const bool may =
+      step == Step::kPreempt || pieces_.empty() || WithinBounds(cluster_.job(id), pieces_[0]);
+  for (auto& block : blocks_) {
+    if (!block.within.empty()) Turn(block, false);
+  }
+  return may;
+}
+
 void Scheduler::Steps::KeepNoRoom() {
   for (auto& block : blocks_) Turn(block, false);
 }

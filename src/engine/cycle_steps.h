@@ -87,6 +87,7 @@ class Scheduler::Steps {
   Found ReserveWithin(const Piece& piece);
   bool RoomForSomebody() const;
   bool KeepRoomFrom(JobId job);
+  bool MayClaimBesideLimits(Step step, JobId job);
   void KeepNoRoom();
   void ConcludeReservations();
   Answer BehindReservation(JobId job, Answer answer);

@@ -7,7 +7,7 @@
 namespace muster::properties {
 namespace {
 
-constexpr std::uint64_t kGoldenHash = 4993921863449127766ULL;
+constexpr std::uint64_t kGoldenHash = 10449981275475690499ULL;
 constexpr std::uint64_t kGoldenSeed = 1;
 constexpr int kGoldenScenes = 12;
 
