@@ -91,7 +91,7 @@ class Reporter {
   void Stepped(const StepReport& report) {
     rank_ = report.rank;
     const auto now_ns = clock_.MonotonicNs();
-    // Speeds are those of one batch. The one before has not been told for a second at most.
+    // Speeds are those of one batch: with another, they count from the step before.
     const bool other = std::exchange(batches_, report.batches) != report.batches;
     if (other && began_ns_ != 0) Restart(stepped_ns_);
     stepped_ns_ = now_ns;
@@ -101,8 +101,12 @@ class Reporter {
     samples_ += report.samples;
     compute_ns_ += report.compute_ns;
     if (flags_.every_step) SayStep(report);
-    if (began_ns_ == 0) return Restart(now_ns);
-    if (now_ns - began_ns_ < kSecondNs && report.step != flags_.train.steps) return;
+    if (said_ns_ == 0) {
+      said_ns_ = now_ns;
+      return Restart(now_ns);
+    }
+    if (now_ns - said_ns_ < kSecondNs && report.step != flags_.train.steps) return;
+    said_ns_ = now_ns;
     const double seconds = static_cast<double>(now_ns - began_ns_) / 1e9;
     const double rate = seconds > 0 ? static_cast<double>(samples_) / seconds : 0;
     if ((report.rank == 0 || flags_.speaks) && !flags_.quiet && !flags_.every_step) {
@@ -138,7 +142,7 @@ class Reporter {
   }
   void Resized(const ResizeReport& report) {
     resize_ms_ = static_cast<double>(report.pause_ns) / 1e6;
-    stepped_ns_ = clock_.MonotonicNs();
+    said_ns_ = stepped_ns_ = clock_.MonotonicNs();
     Restart(stepped_ns_);  // speeds are those of one size
     if (shim_ != nullptr && report.rank == 0 && report.pause_ns > 0) {
       shim_->Say(contract::Resized{report.workers, report.pause_ns / 1'000'000, report.step});
@@ -184,6 +188,7 @@ class Reporter {
   ShimLine* shim_;
   std::int64_t most_batches_;
   std::int64_t began_ns_ = 0, steps_ = 0, samples_ = 0, compute_ns_ = 0;
+  std::int64_t said_ns_ = 0;
   std::int64_t last_step_ = 0, batches_ = 1, stepped_ns_ = 0;  // of the last report
   std::atomic<std::int64_t> checkpoint_ns_{0};                 // set by the thread that writes them
   double resize_ms_ = 0;

@@ -72,6 +72,20 @@ class CheckerTest(unittest.TestCase):
         missed, _, strange = self.check(*first, again[:-1] + ["done 2 3"])
         self.assertEqual(missed, 1, strange)
 
+    def test_a_step_of_several_batches_counts_each_of_them(self):
+        first = [self.view(1, 0)] + [self.take(1, step, 0, 2 * step - 2) for step in (1, 2, 3)] + ["done 1 3"]
+        second = [self.take(1, step, 1, 2 * step - 1) for step in (1, 2, 3)] + ["done 1 3"]
+        self.assertEqual(self.check(first, second), (0, 0, []))
+        missed, doubled, strange = self.check(first, second[1:])
+        self.assertEqual((missed, doubled), (1, 0))
+        self.assertIn("step 1", strange[0])
+
+    def test_a_step_of_several_batches_that_was_broken_off_does_not_count(self):
+        first = [self.view(1, 0), self.take(1, 1, 0, 0), "done 1 1", self.take(1, 2, 0, 2), self.take(1, 3, 0, 4)]
+        killed = [self.take(1, 1, 1, 1), "done 1 1", self.take(1, 2, 1, 3)]
+        again = [self.view(2, 1)] + [self.take(2, step, shard, 2 * step - 2 + shard) for step in (2, 3) for shard in (0, 1)]
+        self.assertEqual(self.check(first + again + ["done 2 3"], killed), (0, 0, []))
+
     def test_steps_that_were_never_done_are_missed(self):
         missed, _, strange = self.check([self.view(1, 0)] + self.steps(1, 0, [0, 2]), self.steps(1, 1, [1, 3]))
         self.assertEqual(missed, 2)

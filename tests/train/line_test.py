@@ -140,11 +140,22 @@ class LineTest(unittest.TestCase):
             numbers = report["numbers"]
             self.assertEqual(report["samples"], report["step"] * 64)
             self.assertEqual((numbers["workers"], numbers["batch"]), (2, 64))
+            self.assertNotIn("most_batch", numbers)
             self.assertGreater(numbers["compute_ms"], 0)
             self.assertGreaterEqual(numbers["step_ms"], numbers["compute_ms"])
             self.assertGreater(numbers["samples_per_s"], 0)
             self.assertGreater(numbers["noise_scale"], 0)
             self.assertNotIn("checkpoint_age_s", numbers)
+
+    def test_says_how_large_the_batch_is_that_it_adapts(self):
+        flags = "--exact=false", "--rate=constant:rate=0.001", "--noise-every=1", "--adapt-batch=noise:most=8"
+        for worker in self.start(2, *flags):
+            report = worker.hear("report", lambda line: line["numbers"]["batch"] > 64)
+            numbers = report["numbers"]
+            self.assertIn(numbers["batch"], (3 * 64, 7 * 64))
+            self.assertEqual((numbers["first_batch"], numbers["most_batch"]), (64, 7 * 64))
+            self.assertEqual(report["samples"], report["step"] * 64)
+            self.assertGreaterEqual(numbers["step_ms"], numbers["compute_ms"])
 
     def test_measures_no_noise_where_it_is_told_not_to(self):
         worker = self.start(1, "--noise-every=0")[0]

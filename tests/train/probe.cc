@@ -183,6 +183,17 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--hash", flags.hash);  // false: 0 instead, to be quick
 }
 
+Result<void> ReadSpecs(Flags& flags) {
+  const auto strategy = ParseStrategy(flags.strategy, flags.run.shards);
+  if (!strategy) return tl::unexpected(strategy.error());
+  flags.train.strategy = *strategy;
+  if (flags.adapt_batch.empty()) return {};
+  const auto batches = ParseBatchSpec(flags.adapt_batch);
+  if (!batches) return tl::unexpected(batches.error());
+  flags.train.batches = *batches;
+  return {};
+}
+
 // Says "replayed STEP HASH".
 int SayReplay(Workload& workload, const Flags& flags) {
   const auto rounds = ReadUpdateLogs(flags.replay);
@@ -211,14 +222,7 @@ int Main(int argc, char** argv) {
   action.sa_handler = [](int) { leave = true; };
   sigaction(SIGTERM, &action, nullptr);
 
-  const auto strategy = ParseStrategy(flags.strategy, run.shards);
-  if (!strategy) return Complain(strategy.error());
-  options.strategy = *strategy;
-  if (!flags.adapt_batch.empty()) {
-    const auto batches = ParseBatchSpec(flags.adapt_batch);
-    if (!batches) return Complain(batches.error());
-    options.batches = *batches;
-  }
+  if (const auto read = ReadSpecs(flags); !read) return Complain(read.error());
   std::unique_ptr<Workload> workload =
       std::make_unique<Probe>(flags.idle, flags.batch, flags.pause_us);
   TrainEvents events;

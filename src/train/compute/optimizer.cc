@@ -75,7 +75,8 @@ std::size_t Optimizer::StateFloats() const {
 
 void Optimizer::Update(std::int64_t step, float learning_rate, const UpdateIn& in,
                        const UpdateOut& out, std::int64_t batches) const {
-  MUSTER_CHECK(batches >= 1 && step >= batches, "the first step is 1");
+  MUSTER_CHECK(batches >= 1, "a step has a batch");
+  MUSTER_CHECK(step >= batches, "the first step is 1");
   CheckSizes(in, out, StateFloats());
   const std::size_t n = in.parameters.size();
   if (spec_.kind == OptimizerKind::kAdam) {

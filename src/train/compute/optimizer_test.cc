@@ -81,6 +81,29 @@ TEST(OptimizerTest, AdamStartsWithFullSteps) {
   EXPECT_THAT(parameter, ElementsAre(FloatNear(0.9F, 1e-5F), FloatNear(1.1F, 1e-5F)));
 }
 
+// A gradient that stays is its own average, and its square that of the square, however the steps
+// are put together; so Adam moves by the rate each time.
+TEST(OptimizerTest, AveragesOfAdamForgetByBatches) {
+  const Optimizer optimizer(FastKernels(), *ParseOptimizer("adam"));
+  std::vector<float> parameter{1}, first{0}, second{0};
+  const std::vector<float> gradient{0.5F};
+  std::vector<float> one{1}, one_first{0}, one_second{0};
+  std::int64_t step = 0;
+  for (const std::int64_t batches : {1, 3, 15, 7}) {
+    const float before = parameter[0];
+    for (std::int64_t i = 1; i <= batches; ++i) {
+      optimizer.Update(step + i, 0.01F, {one, gradient, {one_first, one_second}},
+                       {one, {one_first, one_second}});
+    }
+    step += batches;
+    optimizer.Update(step, 0.01F, {parameter, gradient, {first, second}},
+                     {parameter, {first, second}}, batches);
+    EXPECT_NEAR(static_cast<double>(before - parameter[0]), 0.01, 1e-5) << batches;
+    EXPECT_NEAR(static_cast<double>(first[0]), static_cast<double>(one_first[0]), 1e-5);
+    EXPECT_NEAR(static_cast<double>(second[0]), static_cast<double>(one_second[0]), 1e-5);
+  }
+}
+
 TEST(OptimizerTest, MistakesInASpecAreNamed) {
   EXPECT_THAT(Describe(ParseOptimizer("rmsprop").error()), HasSubstr("sgd or adam"));
   EXPECT_THAT(Describe(ParseOptimizer("sgd:beta1=0.9").error()), HasSubstr("momentum, decay"));

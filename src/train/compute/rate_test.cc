@@ -41,5 +41,22 @@ TEST(RateTest, TheGainOfNoiseLiesBetweenNothingAndLinear) {
   EXPECT_DOUBLE_EQ(RateFactor(BatchRule::kNoise, 256, 64, 256), 2.5);
 }
 
+// Only proportions count, and the batch that the rate was chosen for has it as it is.
+TEST(RateTest, RulesAreOfTheBatchAgainstTheFirst) {
+  for (const auto rule :
+       {BatchRule::kNone, BatchRule::kLinear, BatchRule::kSquareRoot, BatchRule::kNoise}) {
+    EXPECT_DOUBLE_EQ(RateFactor(rule, 64, 64, 640), 1);
+    EXPECT_DOUBLE_EQ(RateFactor(rule, 7 * 64, 64, 640), RateFactor(rule, 7, 1, 10));
+  }
+  EXPECT_DOUBLE_EQ(RateFactor(BatchRule::kNoise, 7, 1, 10), 77.0 / 17.0);
+}
+
+TEST(RateTest, AFactorMultipliesTheRateOfTheStep) {
+  const auto spec = ParseRate("cosine:rate=1,warmup=10,steps=110,floor=0.1");
+  ASSERT_TRUE(spec.has_value());
+  EXPECT_EQ(ScaledRate(*spec, 42, 1), RateAt(*spec, 42));
+  EXPECT_FLOAT_EQ(ScaledRate(*spec, 60, 3), 1.65F);
+}
+
 }  // namespace
 }  // namespace muster::train

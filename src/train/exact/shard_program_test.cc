@@ -78,5 +78,21 @@ TEST(ShardProgramTest, FastModeGivesOneSumAWorker) {
   EXPECT_EQ(sums.at({1, 5}), 10);
 }
 
+TEST(ShardProgramTest, SeveralBatchesGiveOneSumInTwoBuffers) {
+  for (const int batches : {1, 3, 7}) {
+    const auto program = ProgramOver({1, 5}, batches);
+    EXPECT_EQ(SumsOf(program, {0, 1, 2, 3, 4, 5, 6, 7}).at({1, 5}),
+              static_cast<float>(10 * batches));
+    EXPECT_EQ(program.buffers, 2);
+    ASSERT_EQ(program.computes.size(), 4U * static_cast<unsigned>(batches));
+    for (std::size_t i = 0; i < program.computes.size(); ++i) {
+      EXPECT_EQ(program.computes[i].batch, static_cast<int>(i / 4));
+      EXPECT_EQ(program.computes[i].shard, static_cast<int>(1 + i % 4));
+    }
+  }
+  EXPECT_EQ(SumsOf(ProgramOver({2, 3}, 3), {0, 0, 5}).at({2, 3}), 15);
+  EXPECT_TRUE(ProgramOver({5, 5}, 3).nodes.empty());
+}
+
 }  // namespace
 }  // namespace muster::train

@@ -54,18 +54,23 @@ std::int64_t MostBatches(const BatchSpec& spec) {
   return spec.adapts() ? spec.most - (spec.most + 1) % 2 : 1;
 }
 
+void BatchPlan::Follow(const NextBatch& said) {
+  if (said.batches != next_.batches) measured_ = 0;
+  next_ = said;
+}
+
 void BatchPlan::Measured(const NoiseScale& scale, double batch) {
   const auto value = scale.value();
-  if (!spec_.adapts() || !value || scale.steps < kLeastMeasured || batch <= 0) return;
+  ++measured_;
+  if (!spec_.adapts() || !value || batch <= 0) return;
   next_.noise = *value / batch;
+  if (measured_ < kMeasured) return;
   const auto now = next_.batches;
   const auto larger = std::min(2 * now + 1, MostBatches(spec_));
   const auto smaller = SizeBelow(now);
-  if (next_.noise >= static_cast<double>(larger)) {
-    next_.batches = larger;
-  } else if (next_.noise < static_cast<double>(smaller)) {
-    next_.batches = smaller;
-  }
+  if (next_.noise >= static_cast<double>(larger)) next_.batches = larger;
+  if (next_.noise < static_cast<double>(smaller)) next_.batches = smaller;
+  if (next_.batches != now) measured_ = 0;
 }
 
 }  // namespace muster::train

@@ -3,10 +3,11 @@
 // Below the noise scale of the gradient a larger batch saves almost as many steps as it adds
 // samples, above it none: so the batch grows towards the scale, and the learning rate with it by a
 // rule. Sizes are 1, 3, 7, 15, ... batches and the largest that is allowed; all are odd, because
-// the state is kept for even and for odd steps apart. One size at a time, after a step that was
-// measured; the next size must be below the scale, and a smaller one is taken only when the scale
-// is below that one too, so noise in the measuring does not make it swing. The chief decides, by
-// its own measurements, and all follow; the same numbers give the same sizes.
+// the state is kept for even and for odd steps apart. One size at a time, after so many steps that
+// were measured since the last change; the next size must be below the scale, and a smaller one is
+// taken only when the scale is below that one too, so noise in the measuring does not make it
+// swing. The chief decides, by its own measurements, and all follow; the same numbers give the same
+// sizes.
 #pragma once
 
 #include <cstdint>
@@ -41,19 +42,20 @@ struct NextBatch {
 
 class BatchPlan {
  public:
-  static constexpr std::int64_t kLeastMeasured = 5;  // steps, before anything is decided
+  static constexpr int kMeasured = 5;  // steps, before anything is decided, and from then on again
 
   explicit BatchPlan(const BatchSpec& spec) : spec_(spec) {}
 
   const NextBatch& next() const { return next_; }
   // What the chief said, so that any worker can take its place.
-  void Follow(const NextBatch& said) { next_ = said; }
+  void Follow(const NextBatch& said);
   // A step was measured. `batch`: samples of a batch.
   void Measured(const NoiseScale& scale, double batch);
 
  private:
   BatchSpec spec_;
   NextBatch next_;
+  int measured_ = 0;  // since the last change
 };
 
 }  // namespace muster::train
