@@ -33,6 +33,10 @@ muster_compressed("${PROJECT_SOURCE_DIR}/packaging/musterd.8" "${muster_files}/m
 muster_compressed("${PROJECT_SOURCE_DIR}/packaging/muster-train.1" "${muster_files}/muster-train.1.gz")
 
 install(TARGETS muster muster-train RUNTIME DESTINATION bin)
+# Only where it was insisted on: with it the package depends on Gloo.
+if(TARGET muster_train_gloo AND MUSTER_GLOO STREQUAL "ON")
+  install(TARGETS muster_train_gloo LIBRARY DESTINATION lib/muster)
+endif()
 install(TARGETS musterd muster-shim RUNTIME DESTINATION ${muster_libexec})
 file(MAKE_DIRECTORY "${muster_files}")
 file(CREATE_LINK ../${muster_libexec}/musterd "${muster_files}/musterd" SYMBOLIC)

@@ -405,6 +405,10 @@ void AddFlags(CLI::App& app, const TrainProgram& program, Flags& flags) {
   app.add_option("--min-workers", flags.train.min_workers, "fewer do not work but wait");
   app.add_option("--timeout-ms", flags.train.mesh.timeout_ms, "silence for so long is a loss");
   app.add_option("--encrypt", flags.train.mesh.encrypt, "what goes over connections");
+  app.add_option(
+      "--wire", flags.train.mesh.wire,
+      "how bulk bytes go between machines: tcp | gloo | ibverbs[:DEVICE/PORT/GID] | auto\n"
+      "(ibverbs where both sides have it, else tcp)");
   app.add_option("--checkpoints", flags.train.checkpoints, "a folder that all workers see");
   app.add_option("--checkpoint-every", flags.train.checkpoint_every, "steps");
   app.add_option("--audit", flags.train.audit, "a file to log the samples of each step in");

@@ -191,13 +191,16 @@ class HostsTest(unittest.TestCase):
         return gang
 
     def test_two_hosts_give_the_bits_of_one_worker(self):
-        for encrypt in ("false", "true"):
-            gang = self.gang(min_workers=4, encrypt=encrypt)
+        ways = [({"encrypt": "false"}, 4), ({"encrypt": "true"}, 4)]
+        if os.path.exists(os.path.join(BUILD, "bin", "libmuster-train-gloo.so")):
+            ways.append(({"wire": "gloo"}, 8))  # a second connection beside each
+        for options, between in ways:
+            gang = self.gang(min_workers=4, **options)
             gang.start_on_both()
             gang.wait_step()
             # Its own, that of the other one on the host, and what the two have between them.
             self.assertEqual([shared_memory(worker) for worker in gang.workers], [3] * 4)
-            self.assertEqual(connections(self.network.space("a"), HOSTS["a"], HOSTS["b"]), 4)
+            self.assertEqual(connections(self.network.space("a"), HOSTS["a"], HOSTS["b"]), between)
             gang.wait_ended(90)
             gang.check_finished(self)
             self.assertEqual(mismatches(gang, self.truth), [])

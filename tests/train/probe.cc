@@ -155,6 +155,8 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--timeout-ms", options.mesh.timeout_ms);
   app.add_option("--share-memory", options.mesh.share_memory);
   app.add_option("--encrypt", options.mesh.encrypt);
+  app.add_option("--wire", options.mesh.wire);
+  app.add_option("--wire-least-bytes", options.mesh.wire_least_bytes);
   app.add_option("--throttle", options.mesh.throttle_bytes_per_s);
   app.add_option("--steps", options.steps)->required();
   app.add_option("--seed", options.seed);

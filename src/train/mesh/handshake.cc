@@ -35,11 +35,12 @@ struct Hello {
   Prefix prefix;
   std::uint64_t id, to;
   Hash nonce;
-  std::uint16_t encrypt, share, job_bytes, unused;
+  std::uint16_t encrypt, share, job_bytes, wires;
 };  // and the name of the job
 struct Answer {
   Prefix prefix;
   Hash nonce, proof;
+  std::uint16_t wires, unused, unused2, unused3;
 };
 struct Proof {
   Prefix prefix;
@@ -77,7 +78,33 @@ void Append(Bytes& to, std::span<const std::byte> more) {
   to.insert(to.end(), more.begin(), more.end());
 }
 
-// What the listener proves covers the hello and its own nonce; what the dialer proves, all of that.
+void AppendAnswer(Bytes& transcript, const Answer& answer) {
+  Append(transcript, answer.nonce);
+  Append(transcript, std::as_bytes(std::span(&answer.wires, 1)));
+}
+
+// The best that both have. Where memory is shared, nothing goes over a wire.
+std::optional<WireKind> ChooseWire(WireKinds one, WireKinds other, bool share) {
+  if (share) return WireKind::kTcp;
+  for (const WireKind kind : {WireKind::kIbverbs, WireKind::kGloo, WireKind::kTcp}) {
+    if ((one & other & static_cast<WireKinds>(kind)) != 0) return kind;
+  }
+  return {};
+}
+
+std::string WireNames(WireKinds kinds) {
+  std::string out;
+  for (const auto& [kind, name] : {std::pair{WireKind::kTcp, "tcp"},
+                                   {WireKind::kGloo, "gloo"},
+                                   {WireKind::kIbverbs, "ibverbs"}}) {
+    if ((kinds & static_cast<WireKinds>(kind)) == 0) continue;
+    out += (out.empty() ? "" : " or ") + std::string(name);
+  }
+  return out;
+}
+
+// What the listener proves covers the hello and what it answers; what the dialer proves, all of
+// that.
 Hash AnswerProof(const Identity& self, const Bytes& transcript) {
   return ProofOf(self.secret, "muster mesh listener", transcript);
 }
@@ -86,6 +113,14 @@ Hash DialerProof(const Identity& self, const Bytes& transcript) {
 }
 
 void SetKeys(const Identity& self, const Bytes& transcript, Trusted& out) {
+  if (out.wire.kind != WireKind::kTcp) {
+    const Hash forth = KeyOf(self.secret, transcript, "wire, dialer to listener");
+    const Hash back = KeyOf(self.secret, transcript, "wire, listener to dialer");
+    out.wire.first = out.dialed;
+    out.wire.encrypt = self.encrypt;
+    out.wire.mine = out.dialed ? forth : back;
+    out.wire.theirs = out.dialed ? back : forth;
+  }
   if (!self.encrypt) return;
   const Hash forth = KeyOf(self.secret, transcript, "dialer to listener");
   const Hash back = KeyOf(self.secret, transcript, "listener to dialer");
@@ -117,6 +152,11 @@ tl::unexpected<Error> Explain(const Identity& self, const Endpoint& peer, Refusa
                   fmt::format("{} {} connections, this one does not", who,
                               self.encrypt ? "does not encrypt" : "encrypts"),
                   "give all workers of a job the same options");
+    case Refusal::kWire:
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("{} moves bulk bytes another way than this one, which has --wire {}",
+                              who, WireNames(self.wires)),
+                  "give all workers of a job the same --wire; auto takes what both of two have");
     case Refusal::kTwice:
       return Fail(ErrorCode::kConflict, fmt::format("{} has a connection already", who));
   }
@@ -195,7 +235,7 @@ Result<Trusted> DialPeer(const Identity& self, const Endpoint& peer, bool share,
                     static_cast<std::uint16_t>(self.encrypt),
                     static_cast<std::uint16_t>(share),
                     static_cast<std::uint16_t>(self.job.size()),
-                    0};
+                    self.wires};
   Bytes transcript = Message(self, kHello, hello, self.job);
   if (auto sent = SendWith(line.fd.get(), transcript, {}); !sent) {
     return tl::unexpected(sent.error());
@@ -204,13 +244,16 @@ Result<Trusted> DialPeer(const Identity& self, const Endpoint& peer, bool share,
   if (!message) return tl::unexpected(message.error());
   const auto answer = As<Answer>(*message);
   if (!answer) return NoMember(self, peer);
-  Append(transcript, answer->nonce);
+  AppendAnswer(transcript, *answer);
   if (!SameProof(answer->proof, AnswerProof(self, transcript))) {
     return Explain(self, peer, Refusal::kSecret, self.version);
   }
+  const auto wire = ChooseWire(self.wires, answer->wires, share);
+  if (!wire) return Explain(self, peer, Refusal::kWire, self.version);
   Trusted out;
   out.peer = peer.id;
   out.dialed = true;
+  out.wire.kind = *wire;
   std::vector<int> fds;
   if (share) {
     auto pair = Segment::Create(sizeof(Pair));
@@ -287,15 +330,18 @@ Greeter::Step Greeter::TakeHello(const Bytes& message) {
   } else if ((hello->encrypt != 0) != self_.encrypt || (hello->share != 0) != share_) {
     refusal = Refusal::kEncrypt;
   }
+  const auto wire = ChooseWire(self_.wires, hello->wires, share_);
+  if (!refusal && !wire) refusal = Refusal::kWire;
   if (refusal) {
     Refuse(*refusal);
     return Step::kOver;
   }
   greeted_ = true;
   peer_ = hello->id;
+  wire_ = *wire;
   transcript_ = message;
-  Answer answer{{}, NewNonce(), {}};
-  Append(transcript_, answer.nonce);
+  Answer answer{{}, NewNonce(), {}, self_.wires, 0, 0, 0};
+  AppendAnswer(transcript_, answer);
   answer.proof = AnswerProof(self_, transcript_);
   return SendWith(fd_.get(), Message(self_, kAnswer, answer), {}) ? Step::kMore : Step::kOver;
 }
@@ -327,6 +373,7 @@ std::optional<Trusted> Greeter::Welcome() {
   out.peer = peer_;
   out.pair = std::move(pair_);
   out.theirs = std::move(theirs_);
+  out.wire.kind = wire_;
   SetKeys(self_, transcript_, out);
   out.fd = std::move(fd_);
   return out;

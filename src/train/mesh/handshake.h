@@ -19,10 +19,11 @@
 #include "train/mesh/sealing.h"
 #include "train/mesh/segment.h"
 #include "train/mesh/socket.h"
+#include "train/mesh/wire_terms.h"
 
 namespace muster::train {
 
-constexpr std::uint16_t kMeshVersion = 2;
+constexpr std::uint16_t kMeshVersion = 3;
 
 // What a member says of itself, and knows.
 struct Identity {
@@ -31,10 +32,19 @@ struct Identity {
   bool encrypt = false;
   int segment_fd = -1;  // handed to peers on this host; -1: memory is not shared
   std::uint16_t version = kMeshVersion;
-  std::string peers = "worker";  // what errors call the other side
+  std::string peers = "worker";                              // what errors call the other side
+  WireKinds wires = static_cast<WireKinds>(WireKind::kTcp);  // any of them will do
 };
 
-enum class Refusal : std::uint16_t { kVersion = 1, kJob, kMember, kSecret, kEncrypt, kTwice };
+enum class Refusal : std::uint16_t {
+  kVersion = 1,
+  kJob,
+  kMember,
+  kSecret,
+  kEncrypt,
+  kTwice,
+  kWire
+};
 
 // A connection on which both have proved that they know the secret.
 struct Trusted {
@@ -44,6 +54,7 @@ struct Trusted {
   std::optional<Segment> pair;  // where memory is shared
   std::optional<Segment> theirs;
   std::optional<Sealer> seal, open;  // where frames are encrypted
+  WireTerms wire;                    // where memory is not shared
 };
 
 // The dialer's side, at most until the deadline. kConflict: there is a connection already, or the
@@ -82,6 +93,7 @@ class Greeter {
   std::vector<Fd> fds_;
   std::optional<Segment> pair_, theirs_;
   MemberId peer_ = 0;
+  WireKind wire_ = WireKind::kTcp;
   bool greeted_ = false;
 };
 

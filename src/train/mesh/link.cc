@@ -44,7 +44,7 @@ std::span<const std::byte> BytesOf(const FrameHeader& header) {
 
 }  // namespace
 
-Link::Link(Trusted trusted, LinkOwner& owner, Throttle& throttle)
+Link::Link(Trusted trusted, LinkOwner& owner, Throttle& throttle, LinkWire wire)
     : peer_(trusted.peer),
       fd_(std::move(trusted.fd)),
       owner_(owner),
@@ -56,7 +56,9 @@ Link::Link(Trusted trusted, LinkOwner& owner, Throttle& throttle)
       seal_(std::move(trusted.seal)),
       staged_(kStaged),
       open_(std::move(trusted.open)),
-      waste_(kWaste) {
+      waste_(kWaste),
+      wire_(std::move(wire.wire)),
+      wire_least_bytes_(wire.least_bytes) {
   if (pair_segment_) {
     pair_ = reinterpret_cast<Pair*>(pair_segment_->bytes().data());
   } else {
@@ -65,9 +67,14 @@ Link::Link(Trusted trusted, LinkOwner& owner, Throttle& throttle)
   }
 }
 
+Link::~Link() {
+  if (wire_) wire_->Detach();
+}
+
 void Link::Shut() {
   shut_ = true;
   shutdown(fd_.get(), SHUT_RDWR);
+  if (wire_) wire_->Close();
 }
 
 void Link::Beat() { Push(control_, {.header = {}}); }
@@ -87,6 +94,10 @@ void Link::OfferBulk(std::uint64_t generation, Tag tag, std::span<const std::byt
   {
     const std::lock_guard lock(arrived_mutex_);
     unacknowledged_[{generation, tag}] = true;
+  }
+  if (wire_ && bytes.size() >= wire_least_bytes_) {
+    wire_->Offer(generation, tag, bytes);
+    return;
   }
   const FrameHeader header{FrameKind::kBulk, 0, generation, tag, bytes.size()};
   Push(bulk_, {.header = header, .borrowed = bytes});
@@ -207,15 +218,23 @@ void Link::Withdraw(std::uint64_t generation) {
       current_->own.assign(reinterpret_cast<const char*>(rest.data()), rest.size());
     }
   }
+  if (wire_) wire_->Withdraw(generation);
   const std::lock_guard read_lock(read_mutex_);
+  const std::lock_guard wire_lock(wire_mutex_);
   const std::lock_guard lock(arrived_mutex_);
   const auto old = [&](const auto& entry) { return entry.first.first <= generation; };
   std::erase_if(unacknowledged_, old);
   std::erase_if(expected_, old);
-  if (incoming_ && incoming_->expected && incoming_->header.generation <= generation) {
-    incoming_->into = nullptr;
-    incoming_->expected = false;
+  for (auto* frame : {&incoming_, &wire_incoming_}) {
+    if (*frame && (*frame)->header.generation <= generation) Forget(*frame);
   }
+}
+
+// Where it was to go is not written to any more.
+void Link::Forget(std::optional<Incoming>& frame) {
+  if (!frame->expected) return;
+  frame->into = nullptr;
+  frame->expected = false;
 }
 
 bool Link::Read(bool wait) {
@@ -319,6 +338,14 @@ bool Link::Begin(const FrameHeader& header) {
     case FrameKind::kDone:
     case FrameKind::kGaveUp:
       return header.length == 0;
+    case FrameKind::kWireAddress:
+    case FrameKind::kWireConnected:
+    case FrameKind::kWireBegin:
+    case FrameKind::kWireChunk:
+    case FrameKind::kWireFree:
+    case FrameKind::kWireCut:
+      if (!wire_ || header.length > kMostWireAddress) return false;
+      [[fallthrough]];
     case FrameKind::kTold:
       if (header.length > kMostTold) return false;
       frame.told.resize(header.length);
@@ -330,8 +357,15 @@ bool Link::Begin(const FrameHeader& header) {
       return false;
   }
   if (header.length > kMostBulk) return false;
+  FindPlace(frame);
+  return true;
+}
+
+// For the bytes of bulk; none where it is of an earlier generation.
+void Link::FindPlace(Incoming& frame) {
+  const auto& header = frame.header;
   const std::lock_guard lock(arrived_mutex_);
-  if (header.generation < generation_) return true;
+  if (header.generation < generation_) return;
   const auto expected = expected_.find({header.generation, header.tag});
   if (expected != expected_.end() && !expected->second.filling &&
       expected->second.into.size() == header.length) {
@@ -342,13 +376,12 @@ bool Link::Begin(const FrameHeader& header) {
     frame.buffer = TakeBuffer(header.length);
     frame.into = frame.buffer.data.get();
   }
-  return true;
 }
 
 bool Link::Finish() {
   Incoming frame = std::move(*incoming_);
   incoming_.reset();
-  if (frame.header.kind == FrameKind::kTold) {  // it moved along with the string
+  if (frame.header.kind != FrameKind::kBulk) {  // it moved along with the string
     frame.into = reinterpret_cast<std::byte*>(frame.told.data());
   }
   if (open_) {
@@ -379,6 +412,13 @@ bool Link::Finish() {
       break;
     case FrameKind::kBeat:
       break;
+    case FrameKind::kWireAddress:
+    case FrameKind::kWireConnected:
+    case FrameKind::kWireBegin:
+    case FrameKind::kWireChunk:
+    case FrameKind::kWireFree:
+    case FrameKind::kWireCut:
+      return wire_->Hear(frame.header, std::move(frame.told));
   }
   return true;
 }
@@ -402,6 +442,46 @@ void Link::FinishBulk(Incoming frame) {
   }
   bell().Ring();
 }
+
+// What the wire brings, in its thread.
+
+void Link::SayOfWire(const FrameHeader& header, std::string payload) {
+  Push(control_, {.header = header, .own = std::move(payload)});
+}
+
+void Link::WireBegins(const FrameHeader& header) {
+  const std::lock_guard lock(wire_mutex_);
+  wire_incoming_.emplace();
+  wire_incoming_->header = header;
+  FindPlace(*wire_incoming_);
+  if (header.length > 0) return;
+  FinishBulk(std::move(*wire_incoming_));
+  wire_incoming_.reset();
+}
+
+bool Link::WireBrings(std::span<const std::byte> bytes) {
+  const std::lock_guard lock(wire_mutex_);
+  if (!wire_incoming_ || bytes.size() > wire_incoming_->header.length - wire_incoming_->got) {
+    return false;
+  }
+  Incoming& frame = *wire_incoming_;
+  if (frame.into != nullptr) std::memcpy(frame.into + frame.got, bytes.data(), bytes.size());
+  frame.got += bytes.size();
+  if (frame.got < frame.header.length) return true;
+  FinishBulk(std::move(frame));
+  wire_incoming_.reset();
+  return true;
+}
+
+void Link::WireCuts() {
+  const std::lock_guard lock(wire_mutex_);
+  if (!wire_incoming_) return;
+  const std::lock_guard arrived_lock(arrived_mutex_);
+  GiveBuffer(std::move(wire_incoming_->buffer));
+  wire_incoming_.reset();
+}
+
+void Link::WireBroke() { owner_.Ended(*this); }
 
 std::optional<std::span<const std::byte>> Link::Arrived(std::uint64_t generation, Tag tag) {
   const std::lock_guard lock(arrived_mutex_);
@@ -434,13 +514,14 @@ bool Link::Filled(std::uint64_t generation, Tag tag) {
 
 void Link::Unexpect(std::uint64_t generation, Tag tag) {
   const std::lock_guard read_lock(read_mutex_);
+  const std::lock_guard wire_lock(wire_mutex_);
   const std::lock_guard lock(arrived_mutex_);
   const auto found = expected_.find({generation, tag});
   if (found == expected_.end()) return;
-  if (incoming_ && incoming_->expected && incoming_->header.generation == generation &&
-      incoming_->header.tag == tag) {
-    incoming_->into = nullptr;
-    incoming_->expected = false;
+  for (auto* frame : {&incoming_, &wire_incoming_}) {
+    if (*frame && (*frame)->header.generation == generation && (*frame)->header.tag == tag) {
+      Forget(*frame);
+    }
   }
   expected_.erase(found);
 }

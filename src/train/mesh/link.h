@@ -4,7 +4,8 @@
 // the one who offers and read straight into that of one who waits in Fetch, else into a buffer that
 // is used again. Any thread may send or read when it finds the socket free, so that a wait need not
 // go through the thread of the mesh; whoever reads, control messages are handed to the owner in
-// order. Frames are checked by their seal when encrypted and not at all otherwise.
+// order. Frames are checked by their seal when encrypted and not at all otherwise. Where there is a
+// wire, bulk that is not small goes over it, and only what is said of it goes here.
 #pragma once
 
 #include <array>
@@ -22,20 +23,13 @@
 #include <vector>
 
 #include "train/mesh/fabric.h"
+#include "train/mesh/frame.h"
 #include "train/mesh/handshake.h"
 #include "train/mesh/pair.h"
 #include "train/mesh/throttle.h"
+#include "train/mesh/wire.h"
 
 namespace muster::train {
-
-enum class FrameKind : std::uint32_t { kBeat = 1, kTold, kBulk, kDone, kGaveUp };
-struct FrameHeader {
-  FrameKind kind = FrameKind::kBeat;
-  std::uint32_t unused = 0;
-  std::uint64_t generation = 0, tag = 0, length = 0;
-};
-constexpr std::uint64_t kMostTold = std::uint64_t{64} << 20U;
-constexpr std::uint64_t kMostBulk = std::uint64_t{1} << 36U;
 
 // Bytes of no value yet, taken from a pool and given back.
 struct Buffer {
@@ -66,9 +60,16 @@ class LinkOwner {
   virtual void Ended(const Link& link) = 0;      // the other side has closed, or broke the rules
 };
 
-class Link {
+// The other way for bulk; none without a wire.
+struct LinkWire {
+  std::shared_ptr<Wire> wire;
+  std::size_t least_bytes = 0;  // fewer go over the connection
+};
+
+class Link final : private WireOwner {
  public:
-  Link(Trusted trusted, LinkOwner& owner, Throttle& throttle);
+  Link(Trusted trusted, LinkOwner& owner, Throttle& throttle, LinkWire wire = {});
+  ~Link() override;
 
   MemberId peer() const { return peer_; }
   int fd() const { return fd_.get(); }
@@ -85,10 +86,13 @@ class Link {
   // The last generation that the peer has given up; 0: none.
   std::uint64_t gave_up() const { return gave_up_.load(); }
 
-  // Waits until the memory of the peer is mapped, where it is shared.
-  void Settle() {
+  // Waits until the memory of the peer is mapped, where it is shared, or its wire can be used.
+  Result<void> Settle(std::int64_t deadline_ns) {
     if (theirs_) theirs_->Settle();
+    return wire_ ? wire_->AwaitReady(deadline_ns) : Result<void>();
   }
+  const std::shared_ptr<Wire>& wire() const { return wire_; }
+  WireOwner& wire_owner() { return *this; }
 
   void Shut();  // both directions, now
   bool shut() const { return shut_.load(); }
@@ -138,6 +142,12 @@ class Link {
     std::span<std::byte> into;
     bool filling = false, filled = false;
   };
+  void SayOfWire(const FrameHeader& header, std::string payload) override;
+  void WireBegins(const FrameHeader& header) override;
+  bool WireBrings(std::span<const std::byte> bytes) override;
+  void WireCuts() override;
+  void WireBroke() override;
+
   void Push(std::deque<Frame>& queue, Frame frame);
   std::optional<Outgoing> Gather();
   bool SendSome(Outgoing& out);
@@ -145,6 +155,8 @@ class Link {
   ssize_t ReceiveSome();
   bool TakeStaged();
   bool Begin(const FrameHeader& header);
+  void FindPlace(Incoming& frame);
+  static void Forget(std::optional<Incoming>& frame);
   bool Finish();
   void FinishBulk(Incoming frame);
   Buffer TakeBuffer(std::size_t size);
@@ -177,6 +189,11 @@ class Link {
   std::optional<Incoming> incoming_;
   std::optional<Sealer> open_;
   std::vector<std::byte> waste_;
+
+  const std::shared_ptr<Wire> wire_;
+  const std::size_t wire_least_bytes_;
+  std::mutex wire_mutex_;  // taken before arrived_mutex_
+  std::optional<Incoming> wire_incoming_;
 
   mutable std::mutex arrived_mutex_;  // what follows
   std::uint64_t generation_ = 0;

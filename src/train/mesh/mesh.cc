@@ -74,6 +74,9 @@ Result<std::unique_ptr<Mesh>> Mesh::Open(const MeshOptions& options, MeshEvents 
     if (!local) return tl::unexpected(local.error());
     parts.local = std::move(*local);
   }
+  auto wires = Wires::Open(options);
+  if (!wires) return tl::unexpected(wires.error());
+  parts.wires = std::move(*wires);
   return std::make_unique<MeshIo>(std::move(parts));
 }
 

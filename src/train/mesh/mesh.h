@@ -48,6 +48,10 @@ struct MeshOptions {
   bool encrypt = false;
   bool share_memory = true;  // false: connections also on one host (to measure, to test)
   std::int64_t throttle_bytes_per_s = 0;  // of what goes over connections; 0: not held back
+  // How bulk bytes go where memory is not shared: tcp (the connection), gloo (Gloo over TCP),
+  // ibverbs (Gloo over RDMA), auto (ibverbs where both sides can, else tcp). See wires.h.
+  std::string wire = "auto";
+  std::uint64_t wire_least_bytes = 32U << 10U;  // fewer go over the connection
 };
 
 struct MeshEvents {

@@ -42,6 +42,8 @@ MeshIo::MeshIo(MeshParts parts)
       wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   identity_ = {parts_.self.id, parts_.options.job, parts_.options.secret, parts_.options.encrypt,
                parts_.options.share_memory ? parts_.segment.fd() : -1};
+  wires_ = std::move(parts_.wires);
+  identity_.wires = wires_->kinds();
   MUSTER_CHECK(epoll_ && wake_, "the system has file descriptors left");
   lifelines_ = std::make_unique<Lifelines>([this](int fd) { Over(fd); });
   Watch(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), EPOLLIN);
@@ -88,6 +90,8 @@ Result<void> MeshIo::Connect(const Endpoint& peer) {
   const bool share =
       parts_.options.share_memory && !peer.segment.empty() && peer.host == parts_.self.host;
   const std::int64_t deadline_ns = NowNs() + TimeoutNs();
+  constexpr auto kPlain = static_cast<WireKinds>(WireKind::kTcp);
+  Identity identity = identity_;
   std::unique_lock lock(mutex_);
   while (true) {
     if (links_.contains(peer.id)) return {};
@@ -104,7 +108,7 @@ Result<void> MeshIo::Connect(const Endpoint& peer) {
     }
     dialing_.insert(peer.id);
     lock.unlock();
-    auto trusted = DialPeer(identity_, peer, share, deadline_ns);
+    auto trusted = DialPeer(identity, peer, share, deadline_ns);
     lock.lock();
     dialing_.erase(peer.id);
     LinkPtr dialed;
@@ -112,8 +116,14 @@ Result<void> MeshIo::Connect(const Endpoint& peer) {
     changed_.notify_all();
     if (dialed) {
       lock.unlock();
-      dialed->Settle();
-      return {};
+      const bool optional = dialed->wire() != nullptr && (identity.wires & kPlain) != 0;
+      auto settled = dialed->Settle(optional ? NowNs() + (deadline_ns - NowNs()) / 2 : deadline_ns);
+      if (settled) return {};
+      TakeOut(dialed, settled.error().message);
+      if (!optional) return settled;
+      identity.wires = kPlain;  // both have it, and it does not work between them: without it
+      lock.lock();
+      continue;
     }
     if (links_.contains(peer.id)) return {};
     if (!trusted && trusted.error().code != ErrorCode::kConflict) {
@@ -126,11 +136,14 @@ Result<void> MeshIo::Connect(const Endpoint& peer) {
 
 MeshIo::LinkPtr MeshIo::Insert(Trusted trusted) {
   const MemberId id = trusted.peer;
-  auto link = std::make_shared<Link>(std::move(trusted), static_cast<LinkOwner&>(*this), throttle_);
+  auto wire = wires_->Make(trusted.wire, throttle_);
+  auto link = std::make_shared<Link>(std::move(trusted), static_cast<LinkOwner&>(*this), throttle_,
+                                     LinkWire{std::move(wire), parts_.options.wire_least_bytes});
   link->SetGeneration(generation_);
   links_[id] = link;
   by_fd_[link->fd()] = link;
   Watch(epoll_.get(), EPOLL_CTL_ADD, link->fd(), EPOLLIN);
+  if (link->wire()) wires_->Start(link->wire(), link->wire_owner());
   if (link->shares()) lifelines_->Add(link->fd(), link, link->life(), link->their_life());
   changed_.notify_all();
   return link;
@@ -416,10 +429,14 @@ void MeshIo::TakeOut(const LinkPtr& link, const std::string& why) {
 
 void MeshIo::Lose(const LinkPtr& link, LostHow how) {
   const bool known = Connected(link->peer());
-  TakeOut(link, how == LostHow::kClosed
-                    ? fmt::format("member {} is lost: its process has ended", link->peer())
-                    : fmt::format("member {} is lost: it was silent for {} ms", link->peer(),
-                                  parts_.options.timeout_ms));
+  const std::string fault = link->wire() ? link->wire()->fault() : "";
+  std::string why = "its process has ended";
+  if (how == LostHow::kSilent) {
+    why = fmt::format("it was silent for {} ms", parts_.options.timeout_ms);
+  } else if (!fault.empty()) {
+    why = fault;
+  }
+  TakeOut(link, fmt::format("member {} is lost: {}", link->peer(), why));
   if (known && parts_.events.lost) parts_.events.lost(link->peer(), how);
 }
 

@@ -28,6 +28,7 @@
 #include "train/mesh/mesh.h"
 #include "train/mesh/segment.h"
 #include "train/mesh/throttle.h"
+#include "train/mesh/wires.h"
 
 namespace muster::train {
 
@@ -38,6 +39,7 @@ struct MeshParts {
   Segment segment;  // the memory and the bounce area behind it
   std::size_t bounce_bytes = 0;
   Fd tcp, local;
+  std::unique_ptr<Wires> wires;
 };
 
 class MeshIo final : public Mesh, private LinkOwner {
@@ -114,6 +116,7 @@ class MeshIo final : public Mesh, private LinkOwner {
   std::thread thread_;
   std::atomic<std::thread::id> thread_id_;
   std::unique_ptr<Lifelines> lifelines_;
+  std::unique_ptr<Wires> wires_;  // the last one made: their threads use the others
 };
 
 }  // namespace muster::train

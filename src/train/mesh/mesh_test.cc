@@ -54,6 +54,18 @@ std::vector<Way> Ways() {
   ways[4].name = "throttled";
   ways[4].options.share_memory = false;
   ways[4].options.throttle_bytes_per_s = 200'000'000;
+  if (!HasGloo()) return ways;
+  Way gloo{"gloo", TestOptions(), 2};
+  gloo.options.wire = "gloo";
+  gloo.options.wire_least_bytes = 0;
+  ways.push_back(gloo);
+  gloo.name = "glooencrypted";
+  gloo.options.encrypt = true;
+  ways.push_back(gloo);
+  gloo.name = "gloothrottled";
+  gloo.options.encrypt = false;
+  gloo.options.throttle_bytes_per_s = 200'000'000;
+  ways.push_back(gloo);
   return ways;
 }
 
@@ -198,6 +210,46 @@ TEST_P(MeshWayTest, WhatEarlierGenerationsOfferedIsVoid) {
   gang.EndAll();
 }
 
+// In the middle of what takes a while: the memory is the caller's again at once, and the same
+// connection carries the next generation.
+TEST_P(MeshWayTest, WhatIsBrokenOffInItsMiddleTouchesNoMemoryAfterwards) {
+  auto options = On(GetParam(), 2);
+  for (auto& each : options) each.throttle_bytes_per_s = 40'000'000;
+  TestGang gang(options, [](Worker& worker) {
+    const int other = 1 - worker.rank;
+    constexpr std::size_t kSize = 16U << 20U;
+    {
+      auto bytes = std::make_unique<std::vector<std::byte>>(Pattern(kSize, worker.rank));
+      auto into = std::make_unique<std::vector<std::byte>>(kSize);
+      const auto fabric = worker.Enter(1);
+      ASSERT_TRUE(fabric);
+      const auto first = Pattern(4, worker.rank);
+      fabric->Offer(other, 1, first);
+      fabric->Offer(other, 2, *bytes);
+      std::thread fetching([&] { fabric->Fetch(other, 2, *into).has_value(); });
+      EXPECT_TRUE(fabric->Look(other, 1));
+      worker.mesh->Tell(worker.all[static_cast<std::size_t>(other)].id, "seen");
+      EXPECT_EQ(worker.inbox->NextTold().second, "seen");
+      if (worker.rank == 0) fabric->Abort("enough");
+      fetching.join();
+      while (!fabric->aborted()) std::this_thread::yield();
+      std::ranges::fill(*into, std::byte{0x5A});
+      bytes.reset();
+      EXPECT_TRUE(std::ranges::all_of(*into, [](std::byte b) { return b == std::byte{0x5A}; }));
+    }
+    const auto fabric = worker.Enter(2);
+    ASSERT_TRUE(fabric);
+    const auto next = Pattern(600'000, 30 + worker.rank);
+    fabric->Offer(other, 2, next);
+    std::vector<std::byte> into(next.size());
+    EXPECT_TRUE(fabric->Fetch(other, 2, into));
+    EXPECT_EQ(into, Pattern(600'000, 30 + other));
+    EXPECT_TRUE(fabric->Taken(other, 2));
+    worker.End();
+  });
+  gang.EndAll();
+}
+
 // Also when the other enters the generation only later.
 TEST_P(MeshWayTest, WhatOneGivesUpIsOverForAll) {
   TestGang gang(On(GetParam(), 2), [](Worker& worker) {
@@ -319,6 +371,57 @@ TEST(MeshTest, AnotherSecretJobMemberOrOptionIsRefusedWithAReason) {
 }
 
 std::int64_t Soon() { return NowNs() + 10'000'000'000; }
+
+TEST(MeshTest, AnotherWireIsRefusedWithAReason) {
+  if (!HasGloo()) GTEST_SKIP() << "built without Gloo";
+  auto options = TestOptions();
+  options.share_memory = false;
+  options.wire = "gloo";
+  const auto gloo = Open(options);
+  options.wire = "tcp";
+  const auto tcp = Open(options);
+  options.wire = "auto";
+  const auto automatic = Open(options);
+  for (const auto* pair : {&tcp, &automatic}) {
+    const auto refused = (*pair)->mesh->Connect(gloo->mesh->self());
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+    EXPECT_THAT(refused.error().message, HasSubstr("another way than this one"));
+    EXPECT_FALSE(gloo->mesh->Connect((*pair)->mesh->self()));
+  }
+  EXPECT_TRUE(automatic->mesh->Connect(tcp->mesh->self()));
+}
+
+// Gloo does not connect addresses of two families; connections do.
+TEST(MeshTest, AWireThatDoesNotComeAboutIsAnErrorUnlessItIsAutomatic) {
+  if (!HasGloo()) GTEST_SKIP() << "built without Gloo";
+  for (const std::string wire : {"gloo", "auto:gloo"}) {
+    auto options = TestOptions();
+    options.share_memory = false;
+    options.wire = wire;
+    const auto a = Open(options);
+    options.address = "::1";
+    auto inbox = std::make_unique<Inbox>();
+    auto b = Mesh::Open(options, inbox->Events());
+    if (!b) GTEST_SKIP() << "no IPv6 here: " << b.error().message;
+    const auto connected = a->mesh->Connect((*b)->self());
+    if (wire == "gloo") {
+      ASSERT_FALSE(connected);
+      EXPECT_THAT(connected.error().message, HasSubstr("the wire does not come about"));
+      continue;
+    }
+    ASSERT_TRUE(connected) << connected.error().message;
+    const std::vector<MemberId> members{a->mesh->self().id, (*b)->self().id};
+    const auto left = a->mesh->Enter(1, members), right = (*b)->Enter(1, members);
+    ASSERT_TRUE(left && right);
+    const auto bytes = Pattern(300'000, 1);
+    (*left)->Offer(1, 1, bytes);
+    std::vector<std::byte> into(bytes.size());
+    EXPECT_TRUE((*right)->Fetch(0, 1, into));
+    EXPECT_EQ(into, bytes);
+    EXPECT_TRUE((*left)->Taken(1, 1));
+  }
+}
 
 TEST(MeshTest, AnotherVersionIsRefused) {
   const auto here = Open(TestOptions());

@@ -15,6 +15,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -24,6 +25,7 @@
 #include <vector>
 
 #include "train/mesh/mesh.h"
+#include "train/mesh/wire_port.h"
 
 namespace muster::train {
 
@@ -100,6 +102,12 @@ inline MeshOptions TestOptions() {
   options.memory_bytes = 1 << 20;
   options.timeout_ms = 10'000;  // a loaded machine may be slow
   return options;
+}
+
+// Whether Gloo was there when this was built.
+inline bool HasGloo() {
+  const auto program = std::filesystem::read_symlink("/proc/self/exe");
+  return std::filesystem::exists(program.parent_path() / kWirePortFile);
 }
 
 struct Worker {
