@@ -37,7 +37,9 @@ class Worker:
         self._line = line
         self._saying = threading.Lock()
         self._stop = threading.Event()
-        self._checkpoint = threading.Event()
+        self._asked = 0  # for checkpoints, so often
+        self._seen = 0  # of those, when the program looked last
+        self._answered = 0  # of those, with a checkpoint that was begun after they came
 
     @property
     def wants_to_stop(self):
@@ -46,8 +48,9 @@ class Worker:
 
     @property
     def wants_checkpoint(self):
-        """Save, say so, and go on."""
-        return self._checkpoint.is_set()
+        """Save, say so, and go on. A request that comes while a checkpoint is being written asks for another one."""
+        self._seen = self._asked
+        return self._seen > self._answered
 
     def wait_to_stop(self, seconds):
         """Waits at most so long; true as soon as this worker is to stop."""
@@ -68,8 +71,8 @@ class Worker:
         self._say(line)
 
     def checkpointed(self, step, path):
-        """A checkpoint is complete and safe to start from."""
-        self._checkpoint.clear()
+        """A checkpoint is complete and safe to start from. It answers what had been asked when wants_checkpoint was looked at last."""
+        self._answered = self._seen
         self._say({"type": "checkpointed", "step": int(step), "path": str(path)})
 
     def resized(self, workers, pause_ms, step=None):
@@ -101,7 +104,7 @@ class Worker:
             if told in ("stop", "leave"):
                 self._stop.set()
             elif told == "checkpoint":
-                self._checkpoint.set()
+                self._asked += 1
             elif told == "resize":
                 self._resize(line)
         self.listens = False

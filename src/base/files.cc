@@ -26,6 +26,28 @@ Error PathError(const std::string& path, int reason) {
   return {ErrorCode::kDenied, message, "check who may read it"};
 }
 
+// A full disk is not a refusal: who waits may find room.
+Error WriteError(const std::string& path, int reason) {
+  const std::string message = "cannot write \"" + path + "\": " + std::strerror(reason);
+  switch (reason) {
+    case EISDIR:
+      return {ErrorCode::kInvalid, message, "name a file in it"};
+    case ENOENT:
+    case ENOTDIR:
+      return {ErrorCode::kNotFound, message, "check the path"};
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+      return {ErrorCode::kUnavailable, message, "make room there, or name another place"};
+    case EIO:
+      return {ErrorCode::kUnavailable, message, "check the disk"};
+    case EROFS:
+      return {ErrorCode::kDenied, message, "it is read-only: name another place"};
+    default:
+      return {ErrorCode::kDenied, message, "check who may write there"};
+  }
+}
+
 Result<std::string> ReadFile(const std::string& path, std::size_t most) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {

@@ -1,4 +1,5 @@
-// Files: reading a whole file, with an error that says what was wrong with it.
+// Files: reading a whole file, with an error that says what was wrong with it; and what to say
+// where one cannot be written.
 //
 // A path that does not exist, may not be read or is a folder are three different errors, because
 // three different people repair them. A file is read up to a bound and one byte more, so that the
@@ -18,7 +19,8 @@ inline constexpr std::size_t kLargestFile = std::size_t{256} << 20;
 std::string ReadStream(std::istream& in, std::size_t most = kLargestFile);
 Result<std::string> ReadFile(const std::string& path, std::size_t most = kLargestFile);
 
-// The error for a path on which a call failed with this errno.
+// The error for a path that could not be read, or written, because of this errno.
 Error PathError(const std::string& path, int reason);
+Error WriteError(const std::string& path, int reason);
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -28,6 +29,17 @@ TEST(Files, TellsAMissingFileFromAFolder) {
   EXPECT_EQ(folder.error().code, ErrorCode::kInvalid);
   EXPECT_EQ(folder.error().hint, "name the files in it");
   EXPECT_EQ(PathError("x", EACCES).code, ErrorCode::kDenied);
+}
+
+TEST(Files, SaysOfAFullDiskThatItCannotBeWritten) {
+  const auto full = WriteError("a/b", ENOSPC);
+  EXPECT_EQ(full.code, ErrorCode::kUnavailable);
+  EXPECT_EQ(full.message.find("cannot write \"a/b\": "), 0U) << full.message;
+  EXPECT_NE(full.hint.find("room"), std::string::npos) << full.hint;
+  const auto refused = WriteError("a/b", EACCES);
+  EXPECT_EQ(refused.code, ErrorCode::kDenied);
+  EXPECT_EQ(refused.hint, "check who may write there");
+  EXPECT_EQ(WriteError("a/b", ENOENT).code, ErrorCode::kNotFound);
 }
 
 TEST(Files, StopsReadingBehindTheBound) {

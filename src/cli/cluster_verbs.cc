@@ -106,7 +106,7 @@ Result<void> WriteNew(const std::string& file, const std::string& bytes, bool ov
     return Fail(ErrorCode::kConflict, file + " is there already; it was not touched",
                 "give another name, or --yes to write over it");
   }
-  if (made < 0) return tl::unexpected(PathError(file, errno));
+  if (made < 0) return tl::unexpected(WriteError(file, errno));
   ::close(made);
   std::ofstream out(file, std::ios::binary | std::ios::trunc);
   out << bytes;

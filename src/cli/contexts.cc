@@ -30,7 +30,7 @@ std::string TextOf(const model::DocNode& map, std::string_view key) {
 }
 
 tl::unexpected<Error> CannotWrite(const std::string& path, int reason) {
-  auto error = PathError(path, reason);
+  auto error = WriteError(path, reason);
   error.message = "the contexts cannot be stored: " + error.message;
   return tl::unexpected(std::move(error));
 }

@@ -90,7 +90,7 @@ int Init(const std::string& path, const Common& common) {
     return Refuse({ErrorCode::kConflict, path + " is there already; it was not touched",
                    "give another name: `muster init other.yaml`, or --yes to write over it"});
   }
-  if (file < 0) return Refuse(PathError(path, errno));
+  if (file < 0) return Refuse(WriteError(path, errno));
   const auto written = ::write(file, kExample.data(), kExample.size());
   const bool whole = written == static_cast<ssize_t>(kExample.size());
   if (::close(file) != 0 || !whole) {

@@ -18,7 +18,7 @@ FileLock::~FileLock() {
 Result<void> FileLock::Take(const std::string& path) {
   file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (file_ < 0) {
-    const Error error = PathError(path, errno);
+    const Error error = WriteError(path, errno);
     return Fail(ErrorCode::kDenied, "the store cannot be opened: " + error.message,
                 "check that the folder exists, is writable and has room");
   }

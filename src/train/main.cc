@@ -1,5 +1,8 @@
 // muster-train: one worker of an elastic training job on a built-in model, or several on this
 // machine. Run by Muster it follows the scheduler; by hand it needs nothing else.
+#include <string>
+
+#include "train/data/files.h"
 #include "train/program.h"
 
 namespace muster::train {
@@ -29,6 +32,10 @@ int main(int argc, char** argv) {
        .about = "Trains a built-in model, on one worker or many, with the same result.",
        .models = "mlp:IN,HIDDEN,...,OUT | conv:digits | transformer:layers=L,...",
        .run = {},
+       .choices = {{"text:" + std::string(muster::train::kTextFile),
+                    "transformer:layers=2,width=64,heads=4,context=64,vocab=96", 16,
+                    muster::train::kTextFile},
+                   {"linear", "mlp:8,1", 64, ""}},
        .add_flags = {},
        .open = muster::train::Open});
 }

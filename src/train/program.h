@@ -7,6 +7,7 @@
 // opened, so a library that keeps threads or a GPU is set up in each of them alone.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <span>
@@ -35,6 +36,13 @@ struct TrainProgram {
   std::string name, about;
   std::string models;  // what --model takes
   ModelRun run;        // what holds unless flags say otherwise
+  // What is trained where flags name neither data nor a model: the first whose file is there.
+  struct Choice {
+    std::string data, model;
+    std::size_t batch = 1;
+    std::string needs;  // a file; empty: nothing
+  };
+  std::vector<Choice> choices;
   std::function<void(CLI::App&)> add_flags;
   std::function<Result<OpenedWorkload>(const ModelRun&)> open;
 };

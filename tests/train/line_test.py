@@ -102,6 +102,22 @@ class PythonTest(unittest.TestCase):
         self.tell(type="leave", grace_ms=1000)
         self.assertTrue(self.worker.wait_to_stop(PATIENCE_S))
 
+    def test_a_request_that_comes_while_it_saves_is_not_lost(self):
+        self.assertFalse(self.worker.wants_checkpoint)
+        self.tell(type="checkpoint")
+        deadline = time.monotonic() + PATIENCE_S
+        while not self.worker.wants_checkpoint and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.tell(type="checkpoint")  # it is saving now, and does not look
+        self.tell(type="resize", generation=9, members=[{"rank": 2, "host": "a"}])  # behind it
+        while self.worker.generation != 9 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.worker.checkpointed(step=7, path="/seven")
+        self.assertTrue(self.worker.wants_checkpoint, "the second one wants a checkpoint of its own")
+        self.worker.checkpointed(step=8, path="/eight")
+        self.assertFalse(self.worker.wants_checkpoint)
+        self.assertEqual([json.loads(self.lines.readline())["step"] for _ in range(2)], [7, 8])
+
     def test_says_what_a_change_cost(self):
         self.worker.resized(workers=3, pause_ms=35.4, step=7)
         self.worker.resized(workers=2, pause_ms=0)

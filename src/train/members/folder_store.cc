@@ -28,11 +28,11 @@ bool SyncFolder(const std::string& folder) {
 
 Result<std::string> FolderStore::Draft(const std::string& value, bool durable) const {
   if (::mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST) {
-    return tl::unexpected(PathError(folder_, errno));
+    return tl::unexpected(WriteError(folder_, errno));
   }
   std::string path = folder_ + "/.draft-" + NewSecretHex(8);
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (fd < 0) return tl::unexpected(PathError(path, errno));
+  if (fd < 0) return tl::unexpected(WriteError(path, errno));
   errno = ENOSPC;  // what stands when less is written than was asked for
   const bool kept = ::write(fd, value.data(), value.size()) == static_cast<ssize_t>(value.size()) &&
                     (!durable || ::fsync(fd) == 0);
@@ -40,7 +40,7 @@ Result<std::string> FolderStore::Draft(const std::string& value, bool durable) c
   ::close(fd);
   if (!kept) {
     ::unlink(path.c_str());
-    return tl::unexpected(PathError(path, reason));
+    return tl::unexpected(WriteError(path, reason));
   }
   return path;
 }
@@ -51,9 +51,9 @@ Result<std::string> FolderStore::Claim(const std::string& key, const std::string
   const std::string path = folder_ + "/" + key;
   const int failed = ::link(draft->c_str(), path.c_str()) == 0 ? 0 : errno;
   ::unlink(draft->c_str());
-  if (failed != 0 && failed != EEXIST) return tl::unexpected(PathError(path, failed));
+  if (failed != 0 && failed != EEXIST) return tl::unexpected(WriteError(path, failed));
   // Also what another one claimed: it may have been killed before it came to this.
-  if (durable_ && !SyncFolder(folder_)) return tl::unexpected(PathError(folder_, errno));
+  if (durable_ && !SyncFolder(folder_)) return tl::unexpected(WriteError(folder_, errno));
   if (failed == 0) return value;
   return ReadFile(path);
 }
@@ -65,7 +65,7 @@ Result<void> FolderStore::Write(const std::string& key, const std::string& value
   if (::rename(draft->c_str(), path.c_str()) == 0) return {};
   const int reason = errno;
   ::unlink(draft->c_str());
-  return tl::unexpected(PathError(path, reason));
+  return tl::unexpected(WriteError(path, reason));
 }
 
 Result<std::optional<std::string>> FolderStore::Read(const std::string& key) {

@@ -76,16 +76,17 @@ Result<bool> Members::LeaseIsOld() {
 }
 
 // None: somebody else was first.
-Result<std::optional<ChangeMessage>> Members::Found(std::uint64_t generation) {
+Result<std::optional<ChangeMessage>> Members::Found(const View& before) {
   ChangeMessage first;
-  first.view.generation = generation;
+  first.view.generation = before.generation + 1;
   first.view.members = {mesh_->self()};
   if (options_.server) first.view.servers = {id()};
+  Decide(first.view, before);
   if (const auto checkpoint = options_.newest_checkpoint()) {
     first.view.checkpoint = checkpoint->first;
     first.view.step = checkpoint->second;
   }
-  const auto stands = store_.Claim(ViewKey(generation), Encode(first));
+  const auto stands = store_.Claim(ViewKey(first.view.generation), Encode(first));
   if (!stands) return tl::unexpected(stands.error());
   if (*stands != Encode(first)) return std::nullopt;
   return first;
@@ -124,7 +125,7 @@ Result<std::optional<Turn>> Members::FoundOrJoin() {
   const auto alone = NobodyIsThere(*newest);
   if (!alone) return tl::unexpected(alone.error());
   if (*alone) {
-    const auto found = Found(*newest ? (*newest)->view.generation + 1 : 1);
+    const auto found = Found(*newest ? (*newest)->view : View());
     if (!found) return tl::unexpected(found.error());
     const Lock lock(mutex_);
     if (*found) return Take(**found);

@@ -194,6 +194,7 @@ ChangeMessage Members::Propose(bool& recoverable) const {
   for (const auto& member : out.view.members) {
     if (serving_.contains(member.id)) out.view.servers.push_back(member.id);
   }
+  Decide(out.view, view_);
   const auto step = std::ranges::find_if(
       steps, [&](std::int64_t one) { return options_.recoverable(out.holdings, one); });
   recoverable = step != steps.end();
@@ -207,8 +208,16 @@ ChangeMessage Members::Propose(bool& recoverable) const {
 
 // The same members again, too few to work, would only stop again.
 bool Members::WorthAView(const View& next) const {
-  return static_cast<int>(next.members.size()) >= options_.min_workers ||
-         next.members != view_.members;
+  return !next.waits || next.members != view_.members;
+}
+
+// Who was there at the start need not be there for ever: what has begun goes on with fewer. Where
+// all have left, the next to come start anew.
+void Members::Decide(View& next, const View& before) const {
+  next.begun = !before.members.empty() && (before.begun || !before.waits);
+  const int least =
+      next.begun ? options_.min_workers : std::max(options_.min_workers, options_.first_workers);
+  next.waits = static_cast<int>(next.members.size()) < least;
 }
 
 void Members::Stop(const Standing& standing) {

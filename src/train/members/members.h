@@ -31,8 +31,9 @@ namespace muster::train {
 
 struct MembersOptions {
   MeshOptions mesh;
-  int min_workers = 1;  // fewer do not work, but wait for others
-  bool server = false;  // this one keeps parameters and computes nothing
+  int min_workers = 1;    // fewer do not work, but wait for others
+  int first_workers = 1;  // the same for the first view that works; who starts together starts so
+  bool server = false;    // this one keeps parameters and computes nothing
   // Whether the state of this step can be pieced together from what is held.
   std::function<bool(const Holdings&, std::int64_t step)> recoverable;
   // A checkpoint to begin from where it cannot: the file and its step; none: from the start. May
@@ -104,13 +105,15 @@ class Members {
   Result<std::optional<ChangeMessage>> Newest();
   // True: somebody was reached.
   bool KnockAt(const std::vector<Endpoint>& members);
-  Result<std::optional<ChangeMessage>> Found(std::uint64_t generation);
+  Result<std::optional<ChangeMessage>> Found(const View& before);
   Result<bool> LeaseIsOld();
 
   void Stop(const Standing& standing);
   std::optional<MemberId> Chief() const;
   bool AllStopped() const;
   bool WorthAView(const View& next) const;
+  // Whether it waits, from its members and from the view before it; 0: there was none.
+  void Decide(View& next, const View& before) const;
   std::vector<Endpoint> Everybody() const;  // members of the view, then those who leave
   // Without a step where what is held is not enough.
   ChangeMessage Propose(bool& recoverable) const;

@@ -24,7 +24,8 @@ void from_json(const Json& json, Endpoint& end) {
 void to_json(Json& json, const View& view) {
   json = {{"generation", view.generation}, {"step", view.step},
           {"members", view.members},       {"leaving", view.leaving},
-          {"servers", view.servers},       {"checkpoint", view.checkpoint}};
+          {"servers", view.servers},       {"checkpoint", view.checkpoint},
+          {"waits", view.waits},           {"begun", view.begun}};
 }
 void from_json(const Json& json, View& view) {
   json.at("generation").get_to(view.generation);
@@ -33,6 +34,8 @@ void from_json(const Json& json, View& view) {
   json.at("leaving").get_to(view.leaving);
   json.at("servers").get_to(view.servers);
   json.at("checkpoint").get_to(view.checkpoint);
+  json.at("waits").get_to(view.waits);
+  json.at("begun").get_to(view.begun);
 }
 void to_json(Json& json, const Holding& holding) {
   json = Json::array(

@@ -26,6 +26,9 @@ struct View {
   std::vector<Endpoint> leaving;  // not members any more, but they still hand over what they hold
   std::vector<MemberId> servers;  // members that came as servers of parameters
   std::string checkpoint;         // a file to begin from; empty: from what is held, or the start
+  // Decided by whoever proposed it, so that all members do the same.
+  bool waits = false;  // too few to work: its members wait for others
+  bool begun = false;  // there was one before that did not wait
   friend bool operator==(const View&, const View&) = default;
 
   std::optional<int> RankOf(MemberId id) const;  // among members

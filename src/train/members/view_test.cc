@@ -18,6 +18,7 @@ View Example() {
   view.leaving = {{3, "a", "", "", 0}};
   view.servers = {2};
   view.checkpoint = "/a file";
+  view.waits = view.begun = true;
   return view;
 }
 

@@ -328,6 +328,31 @@ TEST_F(UpdateLogTest, AGradientOfParametersToComeIsAMistake) {
   EXPECT_FALSE(Read());
 }
 
+// Else a replay would look for the versions of a part that a log knows nothing of.
+TEST_F(UpdateLogTest, LogsThatDisagreeOnHowTheRunWasCutAreDamaged) {
+  const auto expect_damaged = [](const UpdateLog& log) {
+    const TempFolder folder;
+    ASSERT_TRUE(WriteUpdateLog(folder.path(), Log(0, 0, 1)));
+    ASSERT_TRUE(WriteUpdateLog(folder.path(), log));
+    const auto read = ReadUpdateLogs(folder.path());
+    ASSERT_FALSE(read);
+    EXPECT_EQ(read.error().code, ErrorCode::kInvalid);
+    EXPECT_NE(read.error().message.find("damaged"), std::string::npos) << read.error().message;
+  };
+  auto more_parts = Log(0, 1, 1);
+  more_parts.parts = 3;
+  for (auto& update : more_parts.updates) update.bases.push_back(0);
+  expect_damaged(more_parts);
+  auto fewer_shards = Log(0, 1, 1);
+  fewer_shards.shards = 1;
+  fewer_shards.updates = {{0, 1, 4, {0, 0}}};
+  expect_damaged(fewer_shards);
+  auto again = Log(0, 0, 1);  // the same part under another name
+  again.parts = 1;
+  for (auto& update : again.updates) update.bases.pop_back();
+  expect_damaged(again);
+}
+
 TEST_F(UpdateLogTest, AFileThatIsCutShortIsAMistake) {
   folder_.Write("round-0-1-0-of-1", "muster-updates-1 0 1 3 0 1 1 3\n0 1 4 0\n1 1 4 0\n");
   EXPECT_FALSE(Read());

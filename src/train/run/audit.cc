@@ -18,7 +18,7 @@ Result<std::unique_ptr<Audit>> Audit::Open(const std::string& path, const Worklo
                 "leave out --audit, or choose a built-in model");
   }
   Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  if (!fd) return tl::unexpected(PathError(path, errno));
+  if (!fd) return tl::unexpected(WriteError(path, errno));
   return std::unique_ptr<Audit>(new Audit(path, std::move(fd), workload));
 }
 
@@ -54,7 +54,7 @@ void Audit::Done(std::int64_t completed) {
 Result<void> Audit::status() const {
   const int reason = reason_;
   if (reason == 0) return {};
-  return tl::unexpected(PathError(path_, reason));
+  return tl::unexpected(WriteError(path_, reason));
 }
 
 }  // namespace muster::train

@@ -177,7 +177,7 @@ Result<void> CheckpointFolder::Write(const CheckpointPart& part) const {
   const std::string folder = path_ + "/" + NameOf(part.step);
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
-  if (failed) return tl::unexpected(PathError(folder, failed.value()));
+  if (failed) return tl::unexpected(WriteError(folder, failed.value()));
   const std::string draft = folder + "/.draft-" + NewSecretHex(8);
   int reason = 0;
   {
@@ -195,7 +195,7 @@ Result<void> CheckpointFolder::Write(const CheckpointPart& part) const {
   if (reason == 0 && ::rename(draft.c_str(), path.c_str()) != 0) reason = errno;
   if (reason == 0) return {};
   ::unlink(draft.c_str());
-  return tl::unexpected(PathError(path, reason));
+  return tl::unexpected(WriteError(path, reason));
 }
 
 std::vector<std::pair<std::int64_t, std::string>> CheckpointFolder::Names() const {

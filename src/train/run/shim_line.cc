@@ -1,6 +1,7 @@
 #include "train/run/shim_line.h"
 
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -15,9 +16,17 @@ namespace {
 
 constexpr int kVersion = 1;
 
+// Of connecting and of reading; 0: however long it takes. Nothing else waits.
+void SetPatience(int fd, std::int64_t ms) {
+  const timeval most{ms / 1000, ms % 1000 * 1000};
+  ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
+}
+
 }  // namespace
 
-Result<std::unique_ptr<ShimLine>> ShimLine::Open(const std::string& socket, Orders orders) {
+Result<std::unique_ptr<ShimLine>> ShimLine::Open(const std::string& socket, Orders orders,
+                                                 std::int64_t timeout_ms) {
   const auto failed = [&socket](const std::string& why) {
     return Fail(ErrorCode::kUnavailable, "the shim at " + socket + " does not answer: " + why,
                 "MUSTER_SOCKET is set by Muster; without it this program runs by itself");
@@ -29,6 +38,7 @@ Result<std::unique_ptr<ShimLine>> ShimLine::Open(const std::string& socket, Orde
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return failed(std::strerror(errno));
   std::unique_ptr<ShimLine> line(new ShimLine(fd, orders));
+  SetPatience(fd, timeout_ms);
   if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return failed(std::strerror(errno));
   }
@@ -39,6 +49,7 @@ Result<std::unique_ptr<ShimLine>> ShimLine::Open(const std::string& socket, Orde
   if (!told) return tl::unexpected(told.error());
   if (!std::holds_alternative<contract::Welcome>(*told)) return failed("it speaks another version");
   line->welcome_ = std::get<contract::Welcome>(*told);
+  SetPatience(fd, 0);
   line->thread_ = std::thread([self = line.get()] { self->Listen(); });
   return line;
 }
@@ -52,13 +63,22 @@ ShimLine::~ShimLine() {
 void ShimLine::Say(const contract::Said& said) {
   const std::string text = contract::Encode(said);
   const std::lock_guard lock(saying_);
+  unsaid_.erase(0, Send(unsaid_));
+  if (!unsaid_.empty()) return;
+  const auto sent = Send(text);
+  if (sent > 0) unsaid_ = text.substr(sent);
+}
+
+std::size_t ShimLine::Send(std::string_view text) const {
   std::size_t sent = 0;
   while (sent < text.size()) {
-    const auto count = ::send(fd_, text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
+    const auto count =
+        ::send(fd_, text.data() + sent, text.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return;
+    if (count <= 0) break;
     sent += static_cast<std::size_t>(count);
   }
+  return sent;
 }
 
 Result<std::string> ShimLine::NextLine() {
@@ -71,6 +91,7 @@ Result<std::string> ShimLine::NextLine() {
     std::array<char, 4096> bytes{};
     const auto count = ::recv(fd_, bytes.data(), bytes.size(), 0);
     if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) return Fail(ErrorCode::kTimeout, "it is silent");
     if (count <= 0) return Fail(ErrorCode::kUnavailable, "the connection was closed");
     unread_.append(bytes.data(), static_cast<std::size_t>(count));
   }

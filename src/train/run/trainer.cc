@@ -197,13 +197,13 @@ class Session {
 
   // All leave: each writes whatever it holds of the state, and nobody waits for anybody.
   Result<TrainEnd> Pause(std::int64_t step) {
-    if (options_.checkpoints.empty()) return TrainEnd::kLeft;
+    if (options_.checkpoints.empty()) return TrainEnd::kPaused;
     scribe_.Wait();
     for (const auto& part : state_.Copy(step, true)) {
       if (auto written = checkpoints_.Write(part); !written) return tl::unexpected(written.error());
     }
     if (events_.checkpointed) events_.checkpointed({step, {}});
-    return TrainEnd::kLeft;
+    return TrainEnd::kPaused;
   }
 
   std::optional<Result<TrainEnd>> LiveIn(const ChangeMessage& change, Fabric& fabric,
@@ -223,13 +223,14 @@ class Session {
     if (!rank) return TrainEnd::kLeft;
     state_.Keep();
     const int workers = static_cast<int>(change.view.members.size());
-    if (workers < options_.min_workers) {
+    if (change.view.waits) {
       standing_.planned = true;
       return std::nullopt;
     }
     if (events_.resized) {
       events_.resized({change.view.generation, change.view.step, workers, planned,
-                       last_step_ns_ == 0 ? 0 : clock_.MonotonicNs() - last_step_ns_, *rank});
+                       last_step_ns_ == 0 ? 0 : clock_.MonotonicNs() - last_step_ns_, *rank,
+                       static_cast<int>(change.view.servers.size())});
     }
     return Work(change.view, layout, fabric, *rank);
   }
@@ -374,6 +375,7 @@ class Session {
     if (!events_.stepped) return;
     StepReport report{.step = state_.completed(),
                       .workers = static_cast<int>(view.members.size()),
+                      .servers = static_cast<int>(view.servers.size()),
                       .rank = rank,
                       .generation = view.generation};
     for (int column = 0; column < static_cast<int>(columns_.size()); ++column) {
@@ -447,6 +449,7 @@ Result<TrainEnd> Train(Workload& workload, Store& store, Clock& clock, const Tra
       GradientBytes(options.strategy, SumsOf(options), floats) +
       AsyncBytes(options.strategy, floats.front());
   joining.min_workers = options.min_workers;
+  joining.first_workers = options.first_workers;
   joining.server = options.server;
   const auto buckets = BucketsFor(columns, options.bucket_floats);
   joining.recoverable = [buckets](const Holdings& holdings, std::int64_t step) {

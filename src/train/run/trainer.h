@@ -32,9 +32,10 @@ struct TrainOptions {
   Strategy strategy;    // the same for all workers; more workers than cells are of no use
   bool server = false;  // this one keeps parameters, where the strategy has servers
   bool exact = true;
-  bool half = false;  // gradients to 16 bits on the way, with error feedback; not where exact
-  int mirrors = 1;    // peers that hold a copy of each part of the optimiser's state
-  int min_workers = 1;
+  bool half = false;      // gradients to 16 bits on the way, with error feedback; not where exact
+  int mirrors = 1;        // peers that hold a copy of each part of the optimiser's state
+  int min_workers = 1;    // fewer wait for others
+  int first_workers = 1;  // so many must be there before work begins; then min_workers counts
   std::size_t bucket_floats = std::size_t{1} << 20U;
   std::string checkpoints;            // a folder that all workers see; empty: none are written
   std::int64_t checkpoint_every = 0;  // steps; 0: only when all leave
@@ -56,7 +57,8 @@ struct ColumnReport {
 
 struct StepReport {
   std::int64_t step = 0;  // steps that are done
-  int workers = 0;
+  int workers = 0;        // all members, servers too
+  int servers = 0;        // of them
   int rank = 0;
   std::uint64_t generation = 0;
   double loss = 0;  // mean over the samples of the step
@@ -75,6 +77,7 @@ struct ResizeReport {
   bool planned = false;
   std::int64_t pause_ns = 0;  // from the end of one step to the beginning of the next
   int rank = 0;
+  int servers = 0;  // of the workers
 };
 
 // A member of the view is lost, as this worker sees it.
@@ -99,7 +102,8 @@ struct TrainEvents {
 
 enum class TrainEnd {
   kFinished,
-  kLeft,
+  kLeft,        // the others go on, or it never was with them
+  kPaused,      // all have left, each with what it could write of the state
   kLeftBehind,  // by the others; never seen outside, because the worker joins them again
 };
 

@@ -80,6 +80,23 @@ Result<void> CheckLog(const UpdateLog& log) {
   return {};
 }
 
+// Parts are cut alike in all logs of a round, and steps in all rounds of a run.
+bool Agree(const std::map<int, UpdateLog>& parts, const std::vector<UpdateRound>& before) {
+  const auto& first = parts.begin()->second;
+  const bool alike = std::ranges::all_of(parts, [&first](const auto& one) {
+    const UpdateLog& log = one.second;
+    return log.parts == first.parts && log.shards == first.shards && log.to == first.to;
+  });
+  return alike && (before.empty() || before.front().front().shards == first.shards);
+}
+
+tl::unexpected<Error> Disagree(const std::string& folder, std::int64_t step) {
+  return Fail(ErrorCode::kInvalid,
+              fmt::format("{} is damaged: the logs of the round from step {} do not fit together",
+                          folder, step),
+              "give the folder that --update-log named, as the run left it");
+}
+
 }  // namespace
 
 Result<void> OpenUpdateLog(const std::string& folder, Store& store) {
@@ -115,7 +132,9 @@ Result<std::vector<UpdateRound>> ReadUpdateLogs(const std::string& folder) {
     if (!text) return tl::unexpected(text.error());
     auto log = ParseLog(entry.path(), *text);
     if (!log) return tl::unexpected(log.error());
-    found[log->from][log->generation][log->part] = std::move(*log);
+    auto& place = found[log->from][log->generation];
+    if (place.contains(log->part)) return Disagree(folder, log->from);
+    place[log->part] = std::move(*log);
   }
   if (failed) return tl::unexpected(PathError(folder, failed.value()));
   std::vector<UpdateRound> out;
@@ -126,6 +145,7 @@ Result<std::vector<UpdateRound>> ReadUpdateLogs(const std::string& folder) {
       return static_cast<int>(parts.size()) == parts.begin()->second.parts;
     });
     if (whole == attempts.rend()) break;
+    if (!Agree(whole->second, out)) return Disagree(folder, step);
     UpdateRound round;
     for (auto& [part, log] : whole->second) {
       if (auto good = CheckLog(log); !good) return tl::unexpected(good.error());

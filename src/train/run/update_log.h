@@ -44,7 +44,7 @@ Result<void> OpenUpdateLog(const std::string& folder, Store& store);
 Result<void> WriteUpdateLog(const std::string& folder, const UpdateLog& log);
 
 // The rounds from step 0 on, one after the other, as far as they are there. An error: a file is no
-// log, or a round has not each unit once in each part.
+// log, a round has not each unit once in each part, or logs disagree on how the run was cut.
 Result<std::vector<UpdateRound>> ReadUpdateLogs(const std::string& folder);
 
 }  // namespace muster::train

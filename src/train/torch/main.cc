@@ -1,7 +1,9 @@
 // muster-train-torch: as muster-train, with a torch module in place of a built-in model, on the CPU
 // or on a GPU.
 #include <CLI/CLI.hpp>
+#include <string>
 
+#include "train/data/files.h"
 #include "train/torch/torch_run.h"
 
 int main(int argc, char** argv) {
@@ -11,6 +13,9 @@ int main(int argc, char** argv) {
   program.about = "Trains a torch model, on one worker or many, with the same result.";
   program.models = muster::train::kTorchModels;
   program.run.model = "conv:digits";
+  program.choices = {{"text:" + std::string(muster::train::kTextFile),
+                      "transformer:layers=2,width=64,heads=4,context=64", 16,
+                      muster::train::kTextFile}};
   program.add_flags = [&](CLI::App& app) {
     app.add_option("--device", flags.device, "cpu | cuda");
     app.add_option("--precision", flags.precision, "float32 | bfloat16 | float16 (on a GPU)");
