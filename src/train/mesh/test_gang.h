@@ -156,6 +156,7 @@ class TestGang {
       lines_.push_back(ends[0]);
     }
     std::vector<std::string> endpoints;
+    endpoints.reserve(lines_.size());
     for (const int line : lines_) endpoints.push_back(ReadLine(line));
     for (const int line : lines_) {
       for (const auto& endpoint : endpoints) SendLine(line, endpoint);

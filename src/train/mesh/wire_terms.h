@@ -1,4 +1,7 @@
 // WireTerms: over what two members move bulk bytes, as their handshake settled it.
+//
+// What each can do is part of what both prove in the handshake, so nobody on the way can talk them
+// into less. The keys are made from it, one for each direction, and used for nothing else.
 #pragma once
 
 #include <cstdint>
