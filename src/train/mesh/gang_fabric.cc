@@ -112,7 +112,7 @@ bool GangFabric::End(const std::string& why) {
 
 void GangFabric::LookForGivenUp() {
   for (const auto& peer : peers_) {
-    if (!peer || peer->link->gave_up() != generation_) continue;
+    if (!peer || peer->link->gave_up() < generation_) continue;
     AbortHere(fmt::format("member {} has given up the generation", peer->link->peer()));
   }
 }

@@ -117,15 +117,21 @@ void Link::Push(std::deque<Frame>& queue, Frame frame) {
   Flush();
 }
 
+// The owner is told what is wanted when the lock is free again: its thread may come at once, and
+// one that finds the lock taken leaves the rest to who has it.
 void Link::Flush() {
   while (!shut_) {
+    auto went = Went::kAll;
     {
       const std::unique_lock lock(send_mutex_, std::try_to_lock);
       if (!lock || broken_) return;
       if (!current_) current_ = Gather();
-      if (current_ && !SendSome(*current_)) return;
-      current_.reset();
+      if (current_) went = SendSome(*current_);
+      if (went == Went::kAll) current_.reset();
     }
+    if (went == Went::kWantsTime) owner_.WantsTime(*this);
+    if (went == Went::kWantsRoom) owner_.WantsRoom(*this);
+    if (went != Went::kAll) return;
     // What was queued while this thread sent is its to send as well.
     const std::lock_guard lock(queue_mutex_);
     if (control_.empty() && bulk_.empty()) return;
@@ -164,8 +170,7 @@ std::optional<Link::Outgoing> Link::Gather() {
   return out;
 }
 
-// Whether all of it has gone.
-bool Link::SendSome(Outgoing& out) {
+Link::Went Link::SendSome(Outgoing& out) {
   const auto payload = out.payload();
   const std::array<std::span<const std::byte>, 3> parts{std::as_bytes(std::span(out.head)), payload,
                                                         std::as_bytes(std::span(out.tail))};
@@ -173,10 +178,7 @@ bool Link::SendSome(Outgoing& out) {
   while (out.sent < total) {
     std::size_t allowed = total - out.sent;
     if (out.generation) allowed = throttle_.Take(allowed);
-    if (allowed == 0) {
-      owner_.WantsTime(*this);
-      return false;
-    }
+    if (allowed == 0) return Went::kWantsTime;
     std::array<iovec, 3> pieces{};
     std::size_t count = 0, skip = out.sent, left = allowed;
     for (const auto& part : parts) {
@@ -193,17 +195,14 @@ bool Link::SendSome(Outgoing& out) {
     const auto gone = static_cast<std::size_t>(std::max<ssize_t>(sent, 0));
     if (out.generation) throttle_.GiveBack(allowed - gone);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno == EAGAIN) {
-      owner_.WantsRoom(*this);
-      return false;
-    }
+    if (sent < 0 && errno == EAGAIN) return Went::kWantsRoom;
     if (sent < 0) {  // what was sent before the end may still be read: the reader tells it
       broken_ = true;
-      return false;
+      return Went::kNoMore;
     }
     out.sent += gone;
   }
-  return true;
+  return Went::kAll;
 }
 
 void Link::Withdraw(std::uint64_t generation) {

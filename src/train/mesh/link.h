@@ -150,7 +150,8 @@ class Link final : private WireOwner {
 
   void Push(std::deque<Frame>& queue, Frame frame);
   std::optional<Outgoing> Gather();
-  bool SendSome(Outgoing& out);
+  enum class Went : std::uint8_t { kAll, kWantsTime, kWantsRoom, kNoMore };
+  Went SendSome(Outgoing& out);
   std::size_t SealSize() const { return seal_ ? kSealBytes : 0; }
   ssize_t ReceiveSome();
   bool TakeStaged();

@@ -14,8 +14,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <memory>
+#include <thread>
 
 #include "base/clock.h"
 #include "train/mesh/address.h"
@@ -71,8 +73,12 @@ Result<Fd> Dial(int family, const sockaddr* address, socklen_t size, const std::
                 std::int64_t deadline_ns) {
   Fd fd(socket(family, kSocketFlags, 0));
   if (!fd) return CannotReach(where, errno);
-  if (connect(fd.get(), address, size) == 0) return fd;
-  if (errno != EINPROGRESS && errno != EAGAIN) return CannotReach(where, errno);
+  while (connect(fd.get(), address, size) != 0) {
+    if (errno == EINPROGRESS) break;
+    // Too many wait at a local socket; nothing tells when there is room.
+    if (errno != EAGAIN || NowNs() >= deadline_ns) return CannotReach(where, errno);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   if (auto ready = AwaitSocket(fd.get(), POLLOUT, deadline_ns); !ready) {
     return Fail(ErrorCode::kTimeout, fmt::format("{} does not answer", where),
                 "its machine may be cut off; a longer time-out waits longer");
