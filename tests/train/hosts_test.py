@@ -333,7 +333,7 @@ class MeetingTest(unittest.TestCase):
         self.gang.wait(lambda: not launcher.lives)
         self.assertEqual((len(started), self.end_all(started)), (2, []))
         self.gang.wait_ended()
-        self.assertEqual((launcher.process.returncode, launcher.end), (0, "left"), self.gang.describe())
+        self.assertEqual((launcher.process.returncode, launcher.end), (128 + signal.SIGTERM, "left"), self.gang.describe())
 
     def test_the_environment_says_where_to_meet(self):
         variables = {"MUSTER_TRAIN_STORE": self.gang.address, "MUSTER_TRAIN_SECRET": self.gang.secret.read_text()}

@@ -3,10 +3,10 @@
 import json
 import os
 import pathlib
-import queue
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -51,11 +51,11 @@ def wait(condition, what):
 class Run:
     """One muster-train; what it says is read as it comes."""
 
-    def __init__(self, *flags, env=None, **more):
-        self.process = subprocess.Popen([TRAIN, *flags], env={**BY_HAND, **(env or {})}, text=True, stdout=subprocess.PIPE,
+    def __init__(self, *flags, env, **more):
+        self.process = subprocess.Popen([TRAIN, *flags], env={**BY_HAND, **env}, text=True, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, **more)
         self.out, self.errors = [], []
-        self.news = queue.Queue()
+        self.seen = set()  # workers
         self.threads = [threading.Thread(target=self._read, args=read, daemon=True)
                         for read in ((self.process.stdout, self.out), (self.process.stderr, self.errors))]
         for thread in self.threads:
@@ -64,7 +64,6 @@ class Run:
     def _read(self, stream, lines):
         for line in stream:
             lines.append(line.rstrip("\n"))
-            self.news.put(None)
 
     def wait_line(self, part, of=None):
         lines = self.out if of is None else of
@@ -79,7 +78,8 @@ class Run:
 
     def workers(self, count):
         wait(lambda: len(children(self.process.pid)) == count, f"{count} workers: {self.told()}")
-        return children(self.process.pid)
+        self.seen.update(children(self.process.pid))
+        return sorted(self.seen)
 
     def send(self, number):
         self.process.send_signal(number)
@@ -97,13 +97,14 @@ class Run:
         return f"status {self.process.poll()}\n" + "\n".join(self.out[-5:] + self.errors[-20:])
 
     def close(self):
-        family = children(self.process.pid) if self.process.poll() is None else []
-        for pid in [*family, *([self.process.pid] if self.process.poll() is None else [])]:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        if self.process.poll() is None:
+            self.seen.update(children(self.process.pid))
+            self.process.kill()
+        for pid in filter(lives, self.seen):
+            os.kill(pid, signal.SIGKILL)
         self.process.wait()
+        for thread in self.threads:
+            thread.join(PATIENCE_S)
         self.process.stdout.close()
         self.process.stderr.close()
 
@@ -114,7 +115,8 @@ class ProgramTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
 
     def start(self, *flags, **more):
-        run = Run(*map(str, flags), **more)
+        env = {"TMPDIR": str(self.folder), **more.pop("env", {})}
+        run = Run(*map(str, flags), env=env, **more)
         self.addCleanup(run.close)
         return run
 
@@ -157,11 +159,13 @@ class LauncherTest(ProgramTest):
         return json.loads(file.read_bytes()[8:8 + size])["__metadata__"]["hash"]
 
     def test_one_that_cannot_start_ends_the_others_and_says_why(self):
-        run = self.start(*ENDLESS, "--workers=2", "--address=127.0.0.1:45991")
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            address = f"127.0.0.1:{free.getsockname()[1]}"
+        run = self.start(*ENDLESS, "--workers=2", f"--address={address}")
         self.assertNotEqual(run.end(), 0, run.told())
         self.assertGreater(run.process.returncode, 0)
         self.assertEqual(len(run.errors), 1, run.told())
-        self.assertRegex(run.errors[0], r"worker \d ended with status \d before work had begun; so all end: .*45991")
+        self.assertRegex(run.errors[0], r"worker \d ended with status \d before work had begun; so all end: .*" + address)
 
     def test_what_all_stumble_over_is_said_once(self):
         run = self.expect(5, "--model=nonsense", "--data=linear", "--workers=4")
