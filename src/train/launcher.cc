@@ -184,7 +184,8 @@ class Gang {
 
   // What all workers stumble over is said once.
   void Report(std::size_t index, int status, std::string_view then, bool always) {
-    if (WIFSIGNALED(status) && !(ending_ && WTERMSIG(status) == SIGKILL)) {
+    const bool ours = ending_ && WTERMSIG(status) == SIGKILL;
+    if (WIFSIGNALED(status) && !ours) {
       Complain(fmt::format("{} was killed by signal {}{}", NameOf(index), WTERMSIG(status), then));
     }
     if (!WIFEXITED(status)) return;

@@ -199,7 +199,7 @@ class Reporter {
   std::string GangOf(int members, int servers) const {
     const int serve = has_servers_ ? servers : 0;
     const int workers = members - serve;
-    const auto text = fmt::format("{} {}", workers, workers == 1 ? "worker" : "workers");
+    auto text = fmt::format("{} {}", workers, workers == 1 ? "worker" : "workers");
     if (serve == 0) return text;
     return fmt::format("{}, {} {}", text, serve, serve == 1 ? "server" : "servers");
   }

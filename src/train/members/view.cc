@@ -34,8 +34,8 @@ void from_json(const Json& json, View& view) {
   json.at("leaving").get_to(view.leaving);
   json.at("servers").get_to(view.servers);
   json.at("checkpoint").get_to(view.checkpoint);
-  json.at("waits").get_to(view.waits);
-  json.at("begun").get_to(view.begun);
+  view.waits = json.value("waits", false);  // earlier versions do not have these
+  view.begun = json.value("begun", false);
 }
 void to_json(Json& json, const Holding& holding) {
   json = Json::array(
