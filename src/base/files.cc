@@ -1,5 +1,10 @@
 #include "base/files.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -59,6 +64,26 @@ Result<std::string> ReadFile(const std::string& path, std::size_t most) {
   auto text = ReadStream(in, most);
   if (in.bad()) return tl::unexpected(PathError(path, errno == 0 ? EIO : errno));
   return text;
+}
+
+int SyncFolder(const std::string& folder) {
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return errno;
+  const int reason = ::fsync(fd) == 0 ? 0 : errno;
+  ::close(fd);
+  return reason == EINVAL ? 0 : reason;
+}
+
+int MakeFolders(const std::string& folder) {
+  struct stat facts = {};
+  if (::stat(folder.c_str(), &facts) == 0) return S_ISDIR(facts.st_mode) ? 0 : ENOTDIR;
+  const auto last = folder.find_last_not_of('/');
+  const auto slash = folder.substr(0, last + 1).rfind('/');
+  const auto above =
+      slash == std::string::npos ? "." : folder.substr(0, std::max<std::size_t>(slash, 1));
+  if (const int reason = MakeFolders(above); reason != 0) return reason;
+  if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) return errno;
+  return SyncFolder(above);
 }
 
 }  // namespace muster

@@ -1,5 +1,5 @@
-// Files: reading a whole file, with an error that says what was wrong with it; and what to say
-// where one cannot be written.
+// Files: reading a whole file, with an error that says what was wrong with it; what to say where
+// one cannot be written; and folders that outlive a crash of the machine.
 //
 // A path that does not exist, may not be read or is a folder are three different errors, because
 // three different people repair them. A file is read up to a bound and one byte more, so that the
@@ -22,5 +22,11 @@ Result<std::string> ReadFile(const std::string& path, std::size_t most = kLarges
 // The error for a path that could not be read, or written, because of this errno.
 Error PathError(const std::string& path, int reason);
 Error WriteError(const std::string& path, int reason);
+
+// What was created, renamed or linked in the folder outlives a crash of the machine. The errno of
+// what failed, or 0; file systems that cannot do it for folders do it without being asked.
+int SyncFolder(const std::string& folder);
+// Makes the folder and those above it that are missing, each so that it outlives a crash. As above.
+int MakeFolders(const std::string& folder);
 
 }  // namespace muster

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/temp_folder.h"
+
 namespace muster {
 namespace {
 
@@ -47,6 +49,18 @@ TEST(Files, StopsReadingBehindTheBound) {
   const auto text = ReadStream(in, 1000);
   EXPECT_GT(text.size(), 1000U);
   EXPECT_LT(text.size(), 200'000U);
+}
+
+TEST(Files, MakesAFolderAndThoseAboveIt) {
+  const TempFolder temp;
+  const auto folder = temp / "a/b/c";
+  EXPECT_EQ(MakeFolders(folder), 0);
+  EXPECT_TRUE(std::filesystem::is_directory(folder));
+  EXPECT_EQ(MakeFolders(folder + "/"), 0);
+  EXPECT_EQ(SyncFolder(folder), 0);
+  std::ofstream(temp / "file") << "x";
+  EXPECT_EQ(MakeFolders(temp / "file/below"), ENOTDIR);
+  EXPECT_EQ(SyncFolder(temp / "nowhere"), ENOENT);
 }
 
 }  // namespace

@@ -113,12 +113,10 @@ class Reporter {
         most_batches_(MostBatches(options.batches)),
         has_servers_(options.strategy.servers > 0) {}
 
-  // As of the last step.
-  int rank() const { return rank_; }
+  bool stepped() const { return last_step_ > 0; }
   std::int64_t step() const { return last_step_; }
 
   void Stepped(const StepReport& report) {
-    rank_ = report.rank;
     const auto now_ns = clock_.MonotonicNs();
     // Speeds are those of one batch: with another, they count from the step before.
     const bool other = std::exchange(batches_, report.batches) != report.batches;
@@ -189,7 +187,7 @@ class Reporter {
       return;
     }
     checkpoint_ns_ = clock_.MonotonicNs();
-    if (shim_ != nullptr) {
+    if (shim_ != nullptr && report.speaks) {
       shim_->Say(contract::Checkpointed{report.step, flags_.train.checkpoints, 0});
     }
   }
@@ -229,9 +227,8 @@ class Reporter {
   std::int64_t began_ns_ = 0, steps_ = 0, samples_ = 0, compute_ns_ = 0;
   std::int64_t said_ns_ = 0;
   std::int64_t last_step_ = 0, batches_ = 1, stepped_ns_ = 0;  // of the last report
-  std::atomic<std::int64_t> checkpoint_ns_{0};                 // set by the thread that writes them
+  std::atomic<std::int64_t> checkpoint_ns_{0};                 // when one was complete
   double resize_ms_ = 0;
-  int rank_ = -1;
 };
 
 void SayScore(const ModelWorkload::Score& score, const std::vector<float>& parameters) {
@@ -255,10 +252,7 @@ Result<void> Keep(const OpenedWorkload& opened, const Flags& flags, ShimLine* sh
                          {"steps", std::to_string(flags.train.steps)}},
                         opened.workload->LayerFloats(),
                         parameters};
-  std::error_code failed;  // said by the writing
-  std::filesystem::create_directories(std::filesystem::path(flags.keep).parent_path(), failed);
   if (auto written = WriteModel(flags.keep, model); !written) return written;
-  if (!flags.quiet) Say("the model is kept in " + flags.keep);
   const std::unique_ptr<char, decltype(&std::free)> whole(::realpath(flags.keep.c_str(), nullptr),
                                                           &std::free);
   const std::string path = whole ? whole.get() : flags.keep;
@@ -295,18 +289,12 @@ Result<int> Test(const TrainProgram& program, const Flags& flags, bool other_dat
   return 0;
 }
 
-// What there is to do and to say when all steps are done.
-Result<void> Conclude(const OpenedWorkload& opened, const Flags& flags, ShimLine* shim,
-                      Store& store, bool keeps, const std::vector<float>& parameters) {
-  if (flags.quiet && !keeps) return {};
-  const auto score = opened.test(parameters);
-  if (!flags.quiet) SayScore(score, parameters);
-  if (keeps) {
-    if (auto kept = Keep(opened, flags, shim, store, parameters, score); !kept) return kept;
-  }
-  if (flags.quiet) return {};
+// What there is to say when all steps are done; by then a model that is to be kept is.
+void Conclude(const OpenedWorkload& opened, const Flags& flags,
+              const std::vector<float>& parameters) {
+  SayScore(opened.test(parameters), parameters);
+  if (!flags.keep.empty()) Say("the model is kept in " + flags.keep);
   if (const auto used = opened.used ? opened.used() : ""; !used.empty()) Say(used);
-  return {};
 }
 
 // The job was done before this worker came.
@@ -345,7 +333,7 @@ Result<int> ReplayLog(const OpenedWorkload& opened, const Flags& flags, int shar
 
 // Who leaves others behind that go on has done what it was told.
 int Left(const TrainProgram& program, const Flags& flags, TrainEnd end, const Reporter& reporter) {
-  const bool alone = end == TrainEnd::kPaused || reporter.rank() < 0;
+  const bool alone = end == TrainEnd::kPaused || !reporter.stepped();
   if (!alone) return 0;
   if (flags.news == nullptr) return Stopped(program, flags, reporter.step(), told_by);
   flags.news->paused_at = reporter.step();
@@ -388,23 +376,27 @@ Result<int> Work(const TrainProgram& program, const Flags& flags) {
   events.resized = [&](const ResizeReport& report) { reporter.Resized(report); };
   events.checkpointed = [&](const CheckpointReport& report) { reporter.Checkpointed(report); };
   std::vector<float> parameters;  // after the last step
-  events.collected = [&](const std::vector<std::vector<float>>& columns) {
-    parameters = opened->join ? opened->join(strategy->grid, columns) : columns.front();
+  const auto join = [&](const std::vector<std::vector<float>>& columns) {
+    return opened->join ? opened->join(strategy->grid, columns) : columns.front();
   };
+  events.collected = [&](const auto& columns) { parameters = join(columns); };
+  if (!flags.keep.empty()) {
+    events.keep = [&](const auto& columns) {
+      const auto whole = join(columns);
+      return Keep(*opened, flags, shim.get(), **store, whole, opened->test(whole));
+    };
+  }
   const auto end = Train(*opened->workload, **store, clock, options, events, told_to_leave);
   if (!end) return tl::unexpected(end.error());
   if (flags.every_step) Say(*end == TrainEnd::kFinished ? "finished" : "left");
   if (*end != TrainEnd::kFinished) return Left(program, flags, *end, reporter);
   if (flags.news != nullptr) flags.news->finished = true;
-  if (flags.every_step) return 0;
+  if (flags.every_step || flags.quiet) return 0;
   if (parameters.empty()) {
-    if (!flags.quiet) SayFinished(**store, flags);
-    return 0;
+    SayFinished(**store, flags);
+  } else {
+    Conclude(*opened, flags, parameters);
   }
-  // All workers have the parameters; one writes.
-  const bool keeps = !flags.keep.empty() && reporter.rank() == 0;
-  auto done = Conclude(*opened, flags, shim.get(), **store, keeps, parameters);
-  if (!done) return tl::unexpected(done.error());
   return 0;
 }
 

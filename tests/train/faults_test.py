@@ -6,6 +6,8 @@ joiners that die at the door), mesh_test.cc (replayed and garbled handshakes, da
 """
 import json
 import os
+import pathlib
+import re
 import socket
 import struct
 import subprocess
@@ -247,11 +249,11 @@ class PartitionTest(FaultsTest):
 
 
 class DiskTest(FaultsTest):
-    """A file system of 64 KiB, which is less than what is to be written."""
+    """A small file system: of 64 KiB, which is less than what is to be written."""
 
-    def small(self, folder):
+    def small(self, folder, kib=64):
         folder.mkdir()
-        words = ["mount", "-t", "tmpfs", "-o", "size=64k", "muster-test", str(folder)]
+        words = ["mount", "-t", "tmpfs", "-o", f"size={kib}k", "muster-test", str(folder)]
         mounted = subprocess.run(words, capture_output=True, text=True)
         if mounted.returncode:
             self.skipTest(f"cannot mount a small file system: {mounted.stderr.strip()}")
@@ -265,7 +267,16 @@ class DiskTest(FaultsTest):
         errors = "".join(worker.errors for worker in gang.workers)
         self.assertIn("no checkpoint of step", errors)
         self.assertIn("No space left on device", errors)
-        self.assertEqual(list(folder.glob("step-*/.draft-*")), [])
+        self.assertEqual(list(folder.glob("step-*")), [], "what is of no use takes room")
+
+    def test_a_disk_with_room_for_two_checkpoints_holds_the_newest(self):
+        """Of 240 KB each; a third one has no room before an older one goes."""
+        folder = self.small(self.gang().folder / "small", 600)
+        gang = self.gang(3, idle_floats=20000, bucket_floats=700, checkpoints=folder, checkpoint_every=5)
+        self.expect_right(gang)
+        self.assertEqual("".join(worker.errors for worker in gang.workers), "")
+        self.assertEqual(max(step.name for step in folder.glob("step-*")), f"step-{STEPS:012}")
+        self.assertEqual(gang.checkpoints()[-1], STEPS)
 
     def test_who_cannot_write_what_it_holds_when_all_leave_says_so(self):
         folder = self.small(self.gang().folder / "small")
@@ -291,10 +302,107 @@ class DiskTest(FaultsTest):
         self.assertIn("No space left on device", worker.errors)
 
 
+class CheckpointsTest(FaultsTest):
+    def test_all_write_the_same_steps_although_one_takes_long(self):
+        """Longer than there are steps between them, and not as long for each."""
+        folder = self.gang().folder / "checkpoints"
+        gang = self.gang(3, **{**LARGE, "steps": STEPS, "pause_us": 2000}, checkpoints=folder, checkpoint_every=1)
+        self.expect_right(gang)
+        told = gang.checkpoints()
+        self.assertEqual(told, sorted(set(told)), "each once, one after the other")
+        self.assertEqual(told[-1], STEPS)
+        self.assertLessEqual(len(list(folder.glob("step-*"))), 2, "what was begun was written by all, or is gone")
+
+    def test_a_checkpoint_is_said_to_be_there_when_it_can_be_started_from(self):
+        folder = self.gang().folder / "checkpoints"
+        gang = self.gang(3, **LARGE, checkpoints=folder, checkpoint_every=5)
+        gang.wait(lambda: gang.checkpoints())
+        said = gang.checkpoints()[-1]
+        for worker in gang.workers:
+            worker.kill()
+        gang.wait_ended()
+        later = gang.start()
+        self.expect_right(gang)
+        self.assertGreaterEqual(later.steps[0].step, said + 1, gang.describe())
+
+    def test_when_all_leave_it_is_said_that_all_is_written(self):
+        gang = self.gang(3, checkpoints=self.gang().folder / "checkpoints")
+        self.await_steps(gang, 3)
+        for worker in gang.workers:
+            worker.leave()
+        gang.wait_ended()
+        self.assertEqual([worker.end for worker in gang.workers], ["left"] * 3, gang.describe())
+        self.assertEqual(set(gang.checkpoints()), {gang.last_step()}, gang.describe())
+
+    def test_two_histories_do_not_make_one_checkpoint(self):
+        """A job is killed while it writes, again and again, and each time begins anew with other sums."""
+        folder = self.gang().folder / "checkpoints"
+        options = {**LARGE, "exact": "false", "checkpoints": folder, "checkpoint_every": 7, "min_workers": 2}
+        for _ in range(4):
+            gang = self.gang(2, **options)
+            torn = await_path(gang, lambda: list(folder.glob("step-*/*-of-2")))
+            for victim in gang.workers:
+                victim.kill()
+            gang.wait_ended()
+            if len(torn) == 1:
+                break
+        views = {file.name.split(".")[0] for file in folder.glob("step-*/*-of-2")}
+        self.assertTrue(views, "nothing was written")
+        gang = self.gang(2, **options)
+        gang.wait_ended(60)
+        self.assertEqual({worker.end for worker in gang.workers}, {"finished"}, gang.describe())
+        last = {worker.steps[-1].hashes[0] for worker in gang.workers}
+        self.assertEqual(len(last), 1, gang.describe())
+
+
+class KeptTest(FaultsTest):
+    """The model that a job leaves behind."""
+
+    def setUp(self):
+        self.folder = self.gang().folder
+        self.model = self.folder / "model.safetensors"
+
+    def start(self, keep, *more):
+        command = [os.path.join(BUILD, "bin", "muster-train"), "--folder", str(self.folder / "job"), "--data", "linear",
+                   "--model", "mlp:8,8,1", "--steps", "20", "--timeout-ms", "600", "--keep", str(keep), *more]
+        worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(worker.kill)
+        return worker
+
+    def expect_kept(self):
+        tested = subprocess.run([os.path.join(BUILD, "bin", "muster-train"), "--test", str(self.model)], capture_output=True, text=True)
+        self.assertEqual(tested.returncode, 0, tested.stderr)
+
+    def test_a_job_is_not_finished_before_its_model_is_kept(self):
+        (self.folder / "wall").write_text("no folder")
+        checkpoints = ["--checkpoints", str(self.folder / "checkpoints")]
+        _, why = self.start(self.folder / "wall" / "model", *checkpoints).communicate(timeout=60)
+        self.assertIn("could not be written", why)
+        again = self.start(self.model, *checkpoints)
+        said, why = again.communicate(timeout=60)
+        self.assertEqual(again.returncode, 0, why)
+        self.assertIn("hash of the parameters", said)
+        self.expect_kept()
+
+    def test_who_cannot_keep_the_model_leaves_it_to_another(self):
+        (self.folder / "wall").write_text("no folder")
+        first = self.start(self.folder / "wall" / "model", "--min-workers", "2")
+        await_path(self.gang(), lambda: (self.folder / "job" / "members" / "view-1").exists())  # so it has rank 0
+        second = self.start(self.model)
+        ends = [worker.communicate(timeout=60) for worker in (first, second)]
+        self.assertNotEqual(first.returncode, 0, ends)
+        self.assertIn("could not be written", ends[0][1])
+        self.assertEqual(second.returncode, 0, ends)
+        self.expect_kept()
+
+
 # The first bytes of every message of a handshake, in all versions: magic, version, kind, size.
 PREFIX = struct.Struct("<8sHHI")
 MAGIC = b"mustertm"
 HELLO, REFUSED, OTHER_VERSION = 1, 5, 1
+# Of the code that is tested: what is of another version is refused before it is looked at.
+HANDSHAKE = pathlib.Path(__file__).parents[2] / "src" / "train" / "mesh" / "handshake.h"
+VERSION = int(re.search(r"kMeshVersion = (\d+);", HANDSHAKE.read_text())[1])
 
 
 class StrangersTest(FaultsTest):
@@ -306,12 +414,13 @@ class StrangersTest(FaultsTest):
         gang = self.gang(3, **MODEL, share_memory=0)
         self.await_steps(gang, 2)
         held = []
-        hello = PREFIX.pack(MAGIC, 1, HELLO, 100)
+        hello = PREFIX.pack(MAGIC, VERSION, HELLO, 100)
         generation = gang.workers[0].steps[-1].generation
         for _ in range(6):
             for address in self.addresses(gang):
                 for bytes_ in (b"", b"GET / HTTP/1.1\r\n\r\n", os.urandom(4096), hello, hello + bytes(84),
-                               PREFIX.pack(MAGIC, 1, HELLO, 1 << 31), PREFIX.pack(MAGIC, 1, REFUSED, 16)):
+                               PREFIX.pack(MAGIC, VERSION, HELLO, 0), PREFIX.pack(MAGIC, VERSION, HELLO, 1 << 31),
+                               PREFIX.pack(MAGIC, VERSION, REFUSED, 16), PREFIX.pack(MAGIC, VERSION, 77, 24) + bytes(8)):
                     held.append(socket.create_connection(address))
                     try:
                         held[-1].sendall(bytes_)

@@ -38,6 +38,7 @@ class Worker:
         self.gang = gang
         self.steps, self.resizes = [], []
         self.lost = []  # how, and when in microseconds
+        self.checkpoints = []  # that this one said are complete
         self.end = self.model = None
         self.frozen = self.leaves = self.killed = False
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -55,6 +56,8 @@ class Worker:
                     self.resizes.append(Resize(match))
                 elif match := LOST.match(line):
                     self.lost.append((match[1], int(match[2])))
+                elif line.startswith("checkpointed "):
+                    self.checkpoints.append(int(line.split()[1]))
                 elif line.startswith("model "):
                     self.model = line.split()[1]
                 else:
@@ -65,6 +68,11 @@ class Worker:
 
     def hear(self):
         self.errors = self.process.stderr.read()
+
+    def errors_at_end(self):
+        for thread in self.threads:
+            thread.join()
+        return self.errors
 
     @property
     def lives(self):
@@ -132,6 +140,10 @@ class Gang:
 
     def last_step(self):
         return max((worker.steps[-1].step for worker in self.workers if worker.steps), default=0)
+
+    def checkpoints(self):
+        """That somebody said are complete, in their order."""
+        return sorted(step for worker in self.workers for step in worker.checkpoints)
 
     def wait(self, condition, seconds=25):
         """Until the condition holds; says what everybody did if it never does."""

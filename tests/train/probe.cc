@@ -3,10 +3,10 @@
 //
 // Lines on standard output: "step S generation G workers W rank R loss L columns C:A-B:H,...
 // samples N at_us T" with the shards and the hash of each column that is computed here, "resize
-// generation G step S workers W planned P pause_us U at_us T", and "lost how H at_us T" (closed or
-// silent); the time is that of CLOCK_MONOTONIC. At the end "model H" for the whole of a built-in
-// model, and "finished" or "left". --replay FOLDER goes through a log of updates instead. SIGTERM:
-// leave at the next boundary.
+// generation G step S workers W planned P pause_us U at_us T", "lost how H at_us T" (closed or
+// silent), and "checkpointed S"; the time is that of CLOCK_MONOTONIC. At the end "model H" for the
+// whole of a built-in model, and "finished" or "left". --replay FOLDER goes through a log of
+// updates instead. SIGTERM: leave at the next boundary.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -39,6 +39,8 @@ class Probe final : public Workload {
   Probe(std::size_t idle, int batch, std::int64_t pause_us)
       : idle_(idle), batch_(batch), pause_us_(pause_us) {}
 
+  std::string Describe() const override { return fmt::format("model probe; batch {}", batch_); }
+  std::string ComputedWith() const override { return "kernels none"; }
   std::vector<std::size_t> LayerFloats() const override { return {kIn * kHidden, kHidden, idle_}; }
   void Start(std::uint64_t seed, std::span<float> parameters) const override {
     for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -179,6 +181,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--update-log", options.update_log);
   app.add_option("--replay", flags.replay);
   app.add_option("--rate", flags.run.rate);
+  app.add_option("--kernels", flags.run.kernels);
   app.add_option("--idle-floats", flags.idle);
   app.add_option("--batch", flags.batch);
   app.add_option("--pause-us", flags.pause_us);
@@ -267,6 +270,7 @@ int Main(int argc, char** argv) {
                     clock.MonotonicNs() / 1000));
   };
   events.checkpointed = [](const CheckpointReport& report) {
+    if (report.written && report.speaks) Say(fmt::format("checkpointed {}", report.step));
     if (report.written) return;
     const auto why = Describe(report.written.error());
     std::fputs(fmt::format("no checkpoint of step {}: {}\n", report.step, why).c_str(), stderr);

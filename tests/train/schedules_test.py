@@ -3,7 +3,9 @@
 Usage: schedules_test.py BUILD [unittest arguments]. MUSTER_SCHEDULES says how many schedules are drawn.
 """
 import os
+import pathlib
 import sys
+import tempfile
 import time
 import unittest
 
@@ -33,16 +35,19 @@ class SchedulesTest(unittest.TestCase):
                 self.assertEqual(misread(gang, 8), [])
 
     def test_drawn_schedules_of_joins_leaves_kills_and_freezes(self):
+        strikes = 0
         for seed in range(COUNT):
             with self.subTest(seed=seed), Gang(PROBE, **self.options, min_workers=1, timeout_ms=600) as gang:
                 schedule = Schedule(seed, STEPS)
                 schedule.play(gang, 2 + seed % 4)
+                strikes += schedule.strikes
                 told = f"{schedule.log}\n{gang.describe()}"
                 self.assertTrue(any(worker.end == "finished" for worker in gang.workers), told)
                 self.assertEqual(mismatches(gang, self.truth), [], told)
                 self.assertEqual(misread(gang, 8), [], told)
                 if schedule.losses < 2:  # two at once may be neighbours
                     self.assertEqual(went_back(gang), [], told)
+        self.assertGreater(strikes, 0, "nothing happened to anybody")
 
 
 class ChangesTest(unittest.TestCase):
@@ -94,6 +99,7 @@ class ChangesTest(unittest.TestCase):
     def test_a_gang_that_was_frozen_as_a_whole_loses_nobody(self):
         gang = self.gang(4, min_workers=4)
         gang.wait(lambda: gang.last_step() >= 10)
+        generation = gang.workers[0].steps[-1].generation
         for worker in gang.workers:
             worker.freeze()
         time.sleep(1.5)  # longer than the time-out
@@ -101,6 +107,7 @@ class ChangesTest(unittest.TestCase):
             worker.thaw()
         self.expect_finished(gang)
         self.assertEqual(went_back(gang), [], gang.describe())
+        self.assertEqual({worker.steps[-1].generation for worker in gang.workers}, {generation}, gang.describe())
 
     def test_one_that_was_frozen_for_long_joins_again(self):
         gang = self.gang(3)
@@ -129,15 +136,80 @@ class ChangesTest(unittest.TestCase):
         gang.wait_ended()
         self.assertEqual(gang.workers[0].end, "left", gang.describe())
 
-    def test_a_worker_with_other_options_is_refused(self):
-        for options in ({"mirrors": 2}, {"strategy": "mirrored:lanes=2"}):
-            gang = self.gang(1)
+    def expect_refused(self, options, other, *words):
+        """A worker that differs in one option from the one who is there is told in which, and harms nobody."""
+        with self.subTest(other=other), Gang(PROBE, **{**self.options, **options}) as gang:
+            gang.start()
             gang.wait(lambda: gang.last_step() >= 2)
-            other = gang.start(**options)
-            gang.wait(lambda: not other.lives)
-            self.expect_finished(gang)
-            self.assertIn("other options", other.errors)
-            self.assertNotEqual(other.process.returncode, 0)
+            stranger = gang.start(**other)
+            gang.wait(lambda: not stranger.lives)
+            gang.wait_ended()
+            self.assertEqual(gang.workers[0].end, "finished", gang.describe())
+            self.assertEqual(stranger.steps, [], gang.describe())
+            self.assertIn("other options", stranger.errors)
+            self.assertNotEqual(stranger.process.returncode, 0)
+            for word in words:
+                self.assertIn(word, stranger.errors)
+
+    def test_a_worker_with_other_options_is_refused(self):
+        self.expect_refused({}, {"mirrors": 2}, "mirrors 2, not 1")
+        self.expect_refused({}, {"strategy": "mirrored:lanes=2"}, "lanes 2, not 1")
+        self.expect_refused({}, {"batch": 8}, "batch 8, not 4")
+        self.expect_refused({}, {"seed": 5}, "seed 5, not 0")
+
+    def test_a_worker_with_another_model_run_is_refused(self):
+        model = {"model": "mlp:8,24,1", "data": "linear", "batch": 64, "rate": "constant:rate=0.01", "optimizer": "adam"}
+        self.expect_refused(model, {"batch": 128}, "batch 128, not 64")
+        self.expect_refused(model, {"rate": "constant:rate=0.5"}, "rate constant:rate=0.5, not constant:rate=0.01")
+        self.expect_refused(model, {"optimizer": "adam:beta1=0.8"}, "optimizer adam:beta1=0.8, not adam")
+
+    def test_a_worker_with_other_data_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            texts = [pathlib.Path(folder, name) for name in "ab"]
+            texts[0].write_text("ab" * 300)
+            texts[1].write_text("ba" * 300)
+            model = {"model": "transformer:layers=1,width=8,heads=1,context=8,vocab=2", "data": f"text:{texts[0]}", "batch": 8}
+            self.expect_refused(model, {"data": f"text:{texts[1]}"}, "digest ")
+            texts[1].write_text("ab" * 290)
+            self.expect_refused(model, {"data": f"text:{texts[1]}"}, "samples 514, not 532")
+            texts[1].write_bytes(texts[0].read_bytes())  # the same in another place
+            with Gang(PROBE, **{**self.options, **model}, min_workers=2) as gang:
+                gang.start()
+                gang.start(data=f"text:{texts[1]}")
+                gang.wait_ended()
+                self.assertEqual({worker.end for worker in gang.workers}, {"finished"}, gang.describe())
+
+    def test_another_level_of_the_cpu_is_refused_where_bits_are_promised(self):
+        model = {"model": "mlp:8,24,1", "data": "linear", "batch": 64}
+        with Gang(PROBE, **{**self.options, **model}) as gang:
+            told = gang.start(kernels="no such").errors_at_end()
+        if "avx2" not in told:
+            self.skipTest("this CPU has one level")
+        self.expect_refused({**model, "kernels": "avx2"}, {"kernels": "base"}, "kernels base, not avx2", "--kernels")
+        with Gang(PROBE, **{**self.options, **model}, exact="false", min_workers=2) as gang:
+            for kernels in ("avx2", "base"):
+                gang.start(kernels=kernels)
+            gang.wait_ended()
+            self.assertEqual({worker.end for worker in gang.workers}, {"finished"}, gang.describe())
+
+    def test_a_checkpoint_of_another_run_is_refused(self):
+        """Also in a job of its own, with another store."""
+        model = {"model": "mlp:8,24,1", "data": "linear", "batch": 64}
+        folder = self.gang(0).folder / "checkpoints"
+        first = self.gang(1, **model, checkpoints=folder)
+        first.wait_ended()
+        for other, word in (({"batch": 32}, "batch 32, not 64"), ({"seed": 9}, "seed 9, not 0"),
+                            ({"optimizer": "adam:beta1=0.8"}, "optimizer adam:beta1=0.8, not adam")):
+            gang = self.gang(0, **model, checkpoints=folder)
+            stranger = gang.start(**other)
+            gang.wait_ended()
+            self.assertNotEqual(stranger.process.returncode, 0, gang.describe())
+            self.assertIn("of another run", stranger.errors)
+            self.assertIn(word, stranger.errors)
+        longer = self.gang(0, **model, checkpoints=folder)
+        longer.start(steps=STEPS + 10)  # that is the same run
+        longer.wait_ended()
+        self.assertEqual([step.step for step in longer.workers[0].steps], list(range(STEPS + 1, STEPS + 11)), longer.describe())
 
 
 if __name__ == "__main__":

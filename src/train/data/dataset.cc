@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <utility>
+#include <vector>
 
 #include "train/data/files.h"
 #include "train/data/order.h"
 #include "train/data/synthetic.h"
+#include "train/exact/hash.h"
 
 namespace muster::train {
 
@@ -24,6 +26,7 @@ class Part : public Dataset {
   std::size_t target_cols() const override { return whole_->target_cols(); }
   std::size_t outputs() const override { return whole_->outputs(); }
   LossKind loss() const override { return whole_->loss(); }
+  std::uint64_t Digest() const override { return whole_->Digest(); }
 
   void Sample(std::size_t index, std::span<float> input, std::span<float> target) const override {
     constexpr std::uint64_t kSeed = 0x73706c6974;  // "split"
@@ -36,6 +39,22 @@ class Part : public Dataset {
 };
 
 }  // namespace
+
+std::uint64_t Dataset::Digest() const {
+  std::vector<float> sample(input_cols() + target_cols());
+  const std::span all(sample);
+  std::uint64_t hash = kFirstHash;
+  for (std::size_t index = 0; index < size(); ++index) {
+    Sample(index, all.first(input_cols()), all.subspan(input_cols()));
+    hash = HashOf(sample, hash);
+  }
+  return hash;
+}
+
+std::string DataTerms(std::string_view name, const Dataset& train) {
+  return fmt::format("data {}; samples {}; digest {:016x}", name.substr(0, name.find(':')),
+                     train.size(), train.Digest());
+}
 
 Batch Gather(const Dataset& dataset, std::span<const std::uint64_t> samples) {
   Batch out{Matrix(samples.size(), dataset.input_cols()),

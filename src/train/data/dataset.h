@@ -32,6 +32,8 @@ class Dataset {
   virtual LossKind loss() const = 0;
 
   virtual void Sample(std::size_t index, std::span<float> input, std::span<float> target) const = 0;
+  // Equal for equal samples in the same order; of other sets it differs. Looks at all of them.
+  virtual std::uint64_t Digest() const;
 };
 
 struct Batch {
@@ -49,6 +51,10 @@ struct TrainAndTest {
 
 // A fifth of the samples to test, drawn by a seed of its own; the split is always the same.
 TrainAndTest Split(const std::shared_ptr<const Dataset>& dataset);
+
+// "data text; samples 31634; digest 0123456789abcdef": what the name stands for, wherever the files
+// lie.
+std::string DataTerms(std::string_view name, const Dataset& train);
 
 // `context`: characters of a sample of a text; the others do not use it.
 Result<TrainAndTest> OpenDataset(std::string_view name, std::size_t context = 64);

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "train/exact/hash.h"
+
 namespace muster::train {
 
 namespace {
@@ -75,6 +77,7 @@ class Images : public Dataset {
     for (std::size_t i = 0; i < points_; ++i) input[i] = static_cast<float>(from[i]) * scale_;
     target[0] = static_cast<float>(classes_[index]);
   }
+  std::uint64_t Digest() const override { return HashOf(classes_, HashOf(bytes_)); }
 
  private:
   std::string description_;
@@ -168,6 +171,7 @@ class Text : public Dataset {
       target[i] = static_cast<float>(tokens_[index + i + 1]);
     }
   }
+  std::uint64_t Digest() const override { return HashOf(tokens_); }
 
  private:
   std::string description_;

@@ -12,20 +12,6 @@
 
 namespace muster::train {
 
-namespace {
-
-bool SyncFolder(const std::string& folder) {
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return false;
-  const bool done = ::fsync(fd) == 0;
-  const int reason = errno;
-  ::close(fd);
-  errno = reason;
-  return done;
-}
-
-}  // namespace
-
 Result<std::string> FolderStore::Draft(const std::string& value, bool durable) const {
   if (::mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST) {
     return tl::unexpected(WriteError(folder_, errno));
@@ -46,14 +32,15 @@ Result<std::string> FolderStore::Draft(const std::string& value, bool durable) c
 }
 
 Result<std::string> FolderStore::Claim(const std::string& key, const std::string& value) {
-  auto draft = Draft(value, durable_);
+  auto draft = Draft(value, true);
   if (!draft) return draft;
   const std::string path = folder_ + "/" + key;
   const int failed = ::link(draft->c_str(), path.c_str()) == 0 ? 0 : errno;
   ::unlink(draft->c_str());
   if (failed != 0 && failed != EEXIST) return tl::unexpected(WriteError(path, failed));
   // Also what another one claimed: it may have been killed before it came to this.
-  if (durable_ && !SyncFolder(folder_)) return tl::unexpected(WriteError(folder_, errno));
+  const int unsynced = durable_ ? SyncFolder(folder_) : 0;
+  if (unsynced != 0) return tl::unexpected(WriteError(folder_, unsynced));
   if (failed == 0) return value;
   return ReadFile(path);
 }

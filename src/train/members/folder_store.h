@@ -1,8 +1,12 @@
 // FolderStore: a Store in a folder that all workers of the job see, a file for each key.
 //
 // A claim is a hard link to a complete file, which the kernel makes once and for all, also on NFS;
-// a write is a rename. So no reader ever sees a half of a value. Only for the job's own user. Where
-// `durable`, a claim that was made outlives also the crash of the machine.
+// a write is a rename. So no reader ever sees a half of a value. Only for the job's own user. What
+// is claimed is on the disk before it gets its name: after a crash of the machine a claim is there
+// as it was made, or not at all. The latter is no harm where the workers see the folder of one
+// machine, for then they are gone with it; a file system that several machines see keeps names at
+// once. Where others live on who know of a claim, as those of a store do, `durable` keeps its name
+// before it is answered. Writes are hints that may be lost or empty.
 #pragma once
 
 #include <string>

@@ -4,6 +4,7 @@
 
 #include "train/members/keys.h"
 #include "train/members/members.h"
+#include "train/members/terms.h"
 
 namespace muster::train {
 
@@ -56,9 +57,10 @@ Result<void> Members::AgreeOnTerms() {
   agreed_ = *terms == options_.terms;
   if (agreed_) return {};
   return Fail(ErrorCode::kInvalid,
-              "this worker was started with other options than its job: " + options_.terms +
-                  ", not " + *terms,
-              "start all workers of a job alike, or begin in another folder");
+              "this worker was started with other options than its job: " +
+                  DifferenceOf(options_.terms, *terms),
+              "start all workers of a job alike, or begin in another folder; --kernels pins a "
+              "level that all their CPUs have");
 }
 
 // A lease that nobody renews for two time-outs: those who had it are gone, or cut off from the

@@ -446,14 +446,30 @@ std::string AwaitEnd(int fd) {
   }
 }
 
+// The first bytes of a message of this version, and what is behind them.
+std::string Message(std::uint16_t kind, std::uint32_t size, const std::string& rest) {
+  std::string out = "mustertm";
+  const auto append = [&out](auto value) {
+    out.append(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  append(kMeshVersion);
+  append(kind);
+  append(size);
+  return out + rest;
+}
+
 TEST(MeshTest, GarbageAndDawdlersAreCutOffAndOthersStillComeIn) {
+  constexpr std::uint16_t kHello = 1, kNoKind = 77;
   auto options = TestOptions();
   options.timeout_ms = 500;
   const auto here = Open(options);
   const auto& self = here->mesh->self();
   for (const std::string& garbage :
        {std::string("GET / HTTP/1.1\r\nHost: muster\r\n\r\n"), std::string(100'000, '\xff'),
-        "mustertm" + std::string(1000, '\0'), "mustertm\x01" + std::string(1000, '\xff')}) {
+        "mustertm" + std::string(1000, '\0'), "mustertm\x01" + std::string(1000, '\xff'),
+        Message(kHello, 0xffffffff, std::string(1000, '\xff')), Message(kHello, 3, ""),
+        Message(kHello, 16, ""), Message(kHello, 100, std::string(84, '\0')),
+        Message(kHello, 100, std::string(84, '\xff')), Message(kNoKind, 24, std::string(8, 'x'))}) {
     const auto fd = DialTcp(self.address, Soon());
     ASSERT_TRUE(fd);
     static_cast<void>(!write(fd->get(), garbage.data(), garbage.size()));

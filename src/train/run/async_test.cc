@@ -34,6 +34,8 @@ class Hooked final : public Workload {
  public:
   Hooked(std::unique_ptr<ModelWorkload> model, std::function<void()> before)
       : model_(std::move(model)), before_(std::move(before)) {}
+  std::string Describe() const override { return model_->Describe(); }
+  std::string ComputedWith() const override { return model_->ComputedWith(); }
   std::vector<std::size_t> LayerFloats() const override { return model_->LayerFloats(); }
   void Start(std::uint64_t seed, std::span<float> parameters) const override {
     model_->Start(seed, parameters);

@@ -51,6 +51,16 @@ AsyncWork::AsyncWork(const Parts& parts)
   if (own != at_.owners.end()) own_ = CutOf(static_cast<int>(own - at_.owners.begin()));
 }
 
+AsyncWork::~AsyncWork() {
+  if (!finished_) parts_.fabric.Abort("this worker has stopped");
+}
+
+Result<void> AsyncWork::Finish() {
+  auto finished = numbers_.Finish();
+  finished_ = finished.has_value();
+  return finished;
+}
+
 PartCut AsyncWork::CutOf(int part) const {
   return {column_.buckets(), at_.parts(), part, parts_.workload.StateFloats()};
 }
@@ -152,6 +162,8 @@ Result<void> AsyncWork::Run(ShardResult& mine) {
 }
 
 Result<void> AsyncWork::Work(PartServer* here, ShardResult& mine) {
+  const auto block = parts_.arena.Take(column_.floats());  // longer than those who offer it
+  const auto gradient = block.floats();
   std::vector<PartLine> lines;
   for (int part = 0; part < at_.parts(); ++part) {
     const int owner = at_.owners[static_cast<std::size_t>(part)];
@@ -159,8 +171,6 @@ Result<void> AsyncWork::Work(PartServer* here, ShardResult& mine) {
                        owner == parts_.fabric.rank() ? here : nullptr);
   }
   const int shards = parts_.strategy.grid.shards();
-  const auto block = parts_.arena.Take(column_.floats());
-  const auto gradient = block.floats();
   const auto parameters = column_.Parameters(to_);  // nobody needs what lies there before the end
   UntilAborted progress(parts_.fabric);
   Update update{.worker = parts_.fabric.rank(), .bases = {}};
@@ -272,7 +282,7 @@ Result<void> AsyncWork::Gather() {
   return {};
 }
 
-Result<StepNumbers> AsyncWork::Step(const std::function<Word()>& word) {
+Result<StepNumbers> AsyncWork::Step(const AskWord& word) {
   from_ = parts_.state.completed();
   to_ = RoundEnd(from_, parts_.strategy.round, parts_.steps);
   column_.Begin(to_);
@@ -286,7 +296,7 @@ Result<StepNumbers> AsyncWork::Step(const std::function<Word()>& word) {
   const auto run = at_.RunOf(parts_.fabric.rank()).value_or(ShardRange{});
   std::vector<ShardResult> row(static_cast<std::size_t>(run.size()));
   if (!row.empty()) row[0] = mine;
-  auto numbers = numbers_.Swap(from_, row, word());
+  auto numbers = numbers_.Swap(from_, row, word(to_));
   if (!numbers) return numbers;
   for (auto& offers : std::exchange(handed_, {})) {
     if (const auto taken = offers.Taken(); !taken) return tl::unexpected(taken.error());

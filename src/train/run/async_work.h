@@ -47,10 +47,13 @@ class AsyncWork {
     const std::string& update_log;  // the folder; empty: none is written
   };
   explicit AsyncWork(const Parts& parts);
+  ~AsyncWork();
 
   // One more round. `word` is asked at its end, as by ViewWork. An error of the
   // code kInvalid: the log cannot be written, and there is no use in trying again.
-  Result<StepNumbers> Step(const std::function<Word()>& word);
+  Result<StepNumbers> Step(const AskWord& word);
+  // As of ViewWork.
+  Result<void> Finish();
 
  private:
   PartCut CutOf(int part) const;
@@ -68,6 +71,7 @@ class AsyncWork {
   ColumnState& column_;
   std::optional<PartCut> own_;
   Numbers numbers_;
+  bool finished_ = false;
   std::int64_t from_ = 0, to_ = 0;  // the round
   std::vector<Offers> handed_;      // at the end of it
 };

@@ -16,11 +16,15 @@ class CheckpointTest : public testing::Test {
  protected:
   CheckpointTest() : root_(temp_ / "checkpoints"), folder_(root_) {}
 
-  static CheckpointPart Part(std::int64_t step, int parts, int part) {
+  static constexpr CheckpointView kView{3, 0xabcdef};
+
+  static CheckpointPart Part(std::int64_t step, int parts, int part, CheckpointView view = kView) {
     CheckpointPart out{.step = step,
+                       .view = view,
                        .parts = parts,
                        .part = part,
                        .state_floats = 2,
+                       .run = "model mlp:8,1; batch 64",
                        .buckets = {{40, 100}, {0, 40}}};
     std::size_t floats = 0;
     for (const auto& bucket : out.buckets) floats += PartOf(bucket, parts, part).size() * 3;
@@ -29,13 +33,15 @@ class CheckpointTest : public testing::Test {
     }
     return out;
   }
-  void Write(std::int64_t step, int parts) {
-    for (int part = 0; part < parts; ++part) ASSERT_TRUE(folder_.Write(Part(step, parts, part)));
+  void Write(std::int64_t step, int parts, CheckpointView view = kView) {
+    for (int part = 0; part < parts; ++part) {
+      ASSERT_TRUE(folder_.Write(Part(step, parts, part, view)));
+    }
   }
   fs::path FileOf(std::int64_t step, const std::string& name) {
     for (const auto& entry : fs::directory_iterator(root_)) {
       if (std::stoll(entry.path().filename().string().substr(5)) == step)
-        return entry.path() / name;
+        return name.empty() ? entry.path() : entry.path() / ("3-0000000000abcdef." + name);
     }
     return {};
   }
@@ -57,6 +63,8 @@ TEST_F(CheckpointTest, IsReadAsItWasWrittenPartByPart) {
     EXPECT_EQ(read.buckets, written.buckets);
     EXPECT_EQ(read.part, written.part);
     EXPECT_EQ(read.state_floats, 2);
+    EXPECT_EQ(read.view, kView);
+    EXPECT_EQ(read.run, written.run);
     return {};
   }));
   EXPECT_EQ(part, 3);
@@ -82,11 +90,16 @@ TEST_F(CheckpointTest, EachColumnHasItsOwnNumberOfParts) {
   write(0, 2, 0);
   write(0, 2, 1);
   EXPECT_FALSE(folder_.Newest());
+  EXPECT_TRUE(folder_.Complete(9, kView, 1));
   write(1, 3, 0);
   write(1, 3, 1);
   EXPECT_FALSE(folder_.Newest());
+  EXPECT_FALSE(folder_.Complete(9, kView, 2));
   write(1, 3, 2);
   ASSERT_TRUE(folder_.Newest());
+  EXPECT_TRUE(folder_.Complete(9, kView, 2));
+  EXPECT_FALSE(folder_.Complete(9, {4, 0xabcdef}, 2));
+  EXPECT_FALSE(folder_.Complete(8, kView, 2));
   std::vector<std::pair<int, int>> read;
   EXPECT_TRUE(
       folder_.Read(folder_.Newest()->first, [&](const CheckpointPart& part) -> Result<void> {
@@ -94,6 +107,52 @@ TEST_F(CheckpointTest, EachColumnHasItsOwnNumberOfParts) {
         return {};
       }));
   EXPECT_EQ(read, (std::vector<std::pair<int, int>>{{0, 0}, {0, 1}, {1, 0}, {1, 1}, {1, 2}}));
+}
+
+// As where a job was taken back and reached the step again on another way.
+TEST_F(CheckpointTest, PartsOfTwoViewsAreNoCheckpoint) {
+  Write(5, 2);
+  const CheckpointView again{4, 0xabcdef}, other_job{3, 0x123};
+  ASSERT_TRUE(folder_.Write(Part(8, 2, 0)));
+  ASSERT_TRUE(folder_.Write(Part(8, 2, 1, again)));
+  ASSERT_TRUE(folder_.Write(Part(8, 2, 1, other_job)));
+  EXPECT_EQ(folder_.Newest()->second, 5);
+  // Also where a file got the name of the other.
+  fs::copy_file(FileOf(8, "") / "4-0000000000abcdef.1-of-2", FileOf(8, "1-of-2"));
+  EXPECT_EQ(folder_.Newest()->second, 5);
+  ASSERT_TRUE(folder_.Write(Part(8, 2, 0, again)));
+  ASSERT_EQ(folder_.Newest()->second, 8);
+  EXPECT_TRUE(
+      folder_.Read(folder_.Newest()->first, [&](const CheckpointPart& part) -> Result<void> {
+        EXPECT_EQ(part.view, again);
+        return {};
+      }));
+}
+
+TEST_F(CheckpointTest, ABrokenOneDoesNotHarmThatOfAnotherViewOfTheSameStep) {
+  Write(8, 1);
+  Write(8, 1, {2, 7});
+  fs::resize_file(FileOf(8, "0-of-1"), 100);
+  std::vector<CheckpointView> views;
+  EXPECT_TRUE(
+      folder_.Read(folder_.Newest()->first, [&](const CheckpointPart& part) -> Result<void> {
+        views.push_back(part.view);
+        return {};
+      }));
+  EXPECT_EQ(views, (std::vector<CheckpointView>{{2, 7}}));
+}
+
+TEST_F(CheckpointTest, WhatTheReaderRefusesIsTheError) {
+  Write(8, 1);
+  Write(8, 1, {2, 7});
+  int asked = 0;
+  const auto read = folder_.Read(folder_.Newest()->first, [&](const auto&) -> Result<void> {
+    ++asked;
+    return Fail(ErrorCode::kConflict, "of another run");
+  });
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ErrorCode::kConflict);
+  EXPECT_EQ(asked, 1);
 }
 
 TEST_F(CheckpointTest, OneThatIsCutOffOrChangedIsPassedOver) {
@@ -125,6 +184,42 @@ TEST_F(CheckpointTest, OldOnesAreRemovedButNeverTheLastGoodOnes) {
   EXPECT_FALSE(FileOf(4, "").empty());
   EXPECT_TRUE(FileOf(3, "").empty());
   EXPECT_FALSE(FileOf(6, "").empty());  // somebody may still be writing the rest
+}
+
+TEST_F(CheckpointTest, LeftoversThatCanNeverBeCompleteGoWhenANewerOneIs) {
+  Write(3, 1);
+  ASSERT_TRUE(folder_.Write(Part(4, 2, 1)));
+  fs::create_directories(root_ / "step-000000000005");
+  Write(6, 1);
+  fs::create_directories(root_ / "step-000000000009");
+  folder_.Prune(2);
+  EXPECT_FALSE(FileOf(3, "").empty());
+  EXPECT_TRUE(FileOf(4, "").empty());
+  EXPECT_TRUE(FileOf(5, "").empty());
+  EXPECT_FALSE(FileOf(6, "").empty());
+  EXPECT_TRUE(FileOf(9, "").empty());
+}
+
+TEST_F(CheckpointTest, WhereTheDiskIsFullOnlyTheNewestGoodOneAndTheStepThatIsWrittenStay) {
+  Write(3, 1);
+  Write(4, 1);
+  ASSERT_TRUE(folder_.Write(Part(5, 2, 1)));
+  ASSERT_TRUE(folder_.Write(Part(6, 2, 1)));
+  folder_.Prune(1, 6);
+  EXPECT_TRUE(FileOf(3, "").empty());
+  EXPECT_FALSE(FileOf(4, "").empty());
+  EXPECT_TRUE(FileOf(5, "").empty());
+  EXPECT_FALSE(FileOf(6, "").empty());
+}
+
+TEST_F(CheckpointTest, DiscardsWhatOneViewWroteAndNothingElse) {
+  Write(6, 1);
+  ASSERT_TRUE(folder_.Write(Part(6, 2, 1, {4, 9})));
+  folder_.Discard(6, {4, 9});
+  EXPECT_EQ(folder_.Newest()->second, 6);
+  folder_.Discard(6, kView);
+  EXPECT_TRUE(FileOf(6, "").empty());
+  folder_.Discard(7, kView);
 }
 
 TEST_F(CheckpointTest, AFolderThatCannotBeWrittenIsAnErrorThatNamesIt) {

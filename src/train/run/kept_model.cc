@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -129,8 +130,9 @@ Result<void> WriteModel(const std::string& path, const KeptModel& model) {
   const auto draft = fmt::format("{}.{}.part", path, ::getpid());
   const auto header = HeaderOf(model);
   const std::uint64_t size = header.size();
-  int reason = 0;
-  {
+  const auto folder = std::filesystem::path(path).parent_path().string();
+  int reason = folder.empty() ? 0 : MakeFolders(folder);
+  if (reason == 0) {
     Descriptor file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
     file.Write(std::as_bytes(std::span(&size, 1)));
     file.Write(std::as_bytes(std::span(header)));
@@ -139,6 +141,7 @@ Result<void> WriteModel(const std::string& path, const KeptModel& model) {
     reason = file.reason();
   }
   if (reason == 0 && std::rename(draft.c_str(), path.c_str()) != 0) reason = errno;
+  if (reason == 0) reason = SyncFolder(folder.empty() ? "." : folder);
   if (reason == 0) return {};
   ::unlink(draft.c_str());
   return Fail(ErrorCode::kUnavailable,

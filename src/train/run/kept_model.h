@@ -2,8 +2,9 @@
 //
 // A file is a header in JSON, which says where each layer's floats lie and what the model is (its
 // texts, seed, steps, and the hash of the parameters as muster-train prints it), and the floats
-// behind it; so other tools read it too. It appears whole, by rename. One that is cut off, does not
-// hold together or has another hash than it says is refused. Takes the parameters once more in
+// behind it; so other tools read it too. It appears whole, by rename, in a folder that is made
+// where it is missing, and outlives a crash of the machine from then on. One that is cut off, does
+// not hold together or has another hash than it says is refused. Takes the parameters once more in
 // memory.
 #pragma once
 

@@ -72,7 +72,14 @@ TEST_F(KeptModelTest, IsRefusedWhereItsHeaderLies) {
   }
 }
 
+TEST_F(KeptModelTest, MakesTheFolderItIsToLieIn) {
+  path_ = folder_ / "a/b/model.safetensors";
+  ASSERT_TRUE(WriteModel(path_, model_));
+  EXPECT_EQ(Refusal(), "");
+}
+
 TEST_F(KeptModelTest, SaysWhatItCouldNotWrite) {
+  folder_.Write("none", "this is no folder");
   const auto written = WriteModel(folder_.path() + "/none/model.safetensors", model_);
   ASSERT_FALSE(written);
   EXPECT_NE(written.error().message.find("none/model.safetensors"), std::string::npos);

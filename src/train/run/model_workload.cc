@@ -139,10 +139,11 @@ void ModelWorkload::Update(const UpdateStep& step, std::span<const float> gradie
 }
 
 std::string ModelWorkload::Describe() const {
-  return fmt::format("{}, {} parameters, {} kernels; {}, {} samples", run_.model,
-                     model_.parameters(), kernels_.name, data_.train->Describe(),
-                     data_.train->size());
+  return fmt::format("model {}; {}; batch {}; optimizer {}; rate {}", run_.model,
+                     DataTerms(run_.data, *data_.train), run_.batch, run_.optimizer, run_.rate);
 }
+
+std::string ModelWorkload::ComputedWith() const { return fmt::format("kernels {}", kernels_.name); }
 
 ModelWorkload::Score ModelWorkload::Test(std::span<const float> parameters) const {
   constexpr std::size_t kAtOnce = 64;

@@ -38,6 +38,8 @@ class ModelWorkload final : public Workload {
  public:
   static Result<std::unique_ptr<ModelWorkload>> Open(const ModelRun& run);
 
+  std::string Describe() const override;
+  std::string ComputedWith() const override;
   std::vector<std::size_t> LayerFloats() const override;
   void Start(std::uint64_t seed, std::span<float> parameters) const override;
   ShardResult Compute(std::int64_t step, int shard, std::span<const float> parameters,
@@ -59,7 +61,6 @@ class ModelWorkload final : public Workload {
   const Model& model() const { return model_; }
   // The mean over the batch, for outputs of some of its samples.
   Loss LossFor(const Matrix& output, const Matrix& targets) const;
-  std::string Describe() const;  // "mlp:64,64,10, 4,874 parameters, avx2; handwritten digits, ..."
 
   struct Score {
     double loss = 0;

@@ -1,5 +1,6 @@
 #include "train/run/numbers.h"
 
+#include <algorithm>
 #include <span>
 
 #include "train/run/tags.h"
@@ -9,7 +10,7 @@ namespace muster::train {
 namespace {
 
 // A row of doubles from each worker: its word, then what there is of each of its shards.
-constexpr std::size_t kWord = 5, kShard = 3;
+constexpr std::size_t kWord = 7, kShard = 3;
 
 }  // namespace
 
@@ -17,8 +18,13 @@ Result<StepNumbers> Numbers::Swap(std::int64_t completed, const std::vector<Shar
                                   const Word& word) {
   const Tag tag = StepTag(completed, 0, TagKind::kNumbers);
   auto& row = rows_[static_cast<std::size_t>(completed & 1)];
-  row = {word.stop ? 1.0 : 0.0, word.checkpoint ? 1.0 : 0.0, word.square_before,
-         static_cast<double>(word.next.batches), word.next.noise};
+  row = {word.stop ? 1.0 : 0.0,
+         word.checkpoint ? 1.0 : 0.0,
+         word.square_before,
+         static_cast<double>(word.next.batches),
+         word.next.noise,
+         word.busy ? 1.0 : 0.0,
+         static_cast<double>(word.unwritten)};
   for (const auto& shard : mine) {
     row.push_back(shard.loss);
     row.push_back(static_cast<double>(shard.samples));
@@ -45,20 +51,31 @@ Result<StepNumbers> Numbers::Swap(std::int64_t completed, const std::vector<Shar
       out.next = {static_cast<std::int64_t>(theirs[3]), theirs[4]};
     }
     out.square_before += theirs[2];
+    out.busy = out.busy || theirs[5] != 0;
+    out.unwritten = std::max(out.unwritten, static_cast<std::int64_t>(theirs[6]));
   }
+  out.checkpoint = out.checkpoint && !out.busy;
   for (const int rank : at_.computers) {
     const auto& theirs = rows[static_cast<std::size_t>(rank)];
     for (std::size_t i = kWord; i + kShard <= theirs.size(); i += kShard) {
       out.shards.push_back({theirs[i], static_cast<std::int64_t>(theirs[i + 1]), theirs[i + 2]});
     }
   }
+  const auto finished = Finish();
+  told_ = completed;
+  if (!finished) return tl::unexpected(finished.error());
+  return out;
+}
+
+Result<void> Numbers::Finish() {
   for (int rank = 0; told_ >= 0 && rank < members_; ++rank) {
     if (rank == fabric_.rank()) continue;
-    const auto taken = fabric_.Taken(rank, StepTag(told_, 0, TagKind::kNumbers));
-    if (!taken) return tl::unexpected(taken.error());
+    if (auto taken = fabric_.Taken(rank, StepTag(told_, 0, TagKind::kNumbers)); !taken) {
+      return taken;
+    }
   }
-  told_ = completed;
-  return out;
+  told_ = -1;
+  return {};
 }
 
 }  // namespace muster::train

@@ -1,12 +1,14 @@
-// Numbers: what each worker tells all others at the end of a step: losses, who wants a change, and
-// the chief's word, whether a checkpoint is written and how large the next step is.
+// Numbers: what each worker tells all others at the end of a step: losses, who wants a change, how
+// far it is with the checkpoint before, and the chief's word, whether a checkpoint is written and
+// how large the next step is.
 //
 // Who has heard all knows that every worker has begun the step, so that the one before it is
-// complete everywhere.
+// complete everywhere. All hear the same, so all write a checkpoint of this step or nobody does.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "base/result.h"
@@ -20,7 +22,9 @@ namespace muster::train {
 struct StepNumbers {
   std::vector<ShardResult> shards;  // all of them; sums over the batches of the step
   bool stop = false;                // somebody says: after this step
-  bool checkpoint = false;          // the chief says: of this step
+  bool checkpoint = false;          // of this step: the chief says so, and nobody is busy
+  bool busy = false;                // somebody still writes one
+  std::int64_t unwritten = -1;      // the newest that somebody has yet to write, or could not
   NextBatch next = {};              // the chief says: of the step after it
   double square_before = 0;     // of the whole gradient of the step before, where it is measured
   std::int64_t compute_ns = 0;  // of this worker, without what it waited for afterwards
@@ -33,9 +37,14 @@ struct StepNumbers {
 struct Word {
   bool stop = false;
   bool checkpoint = false;
+  bool busy = false;            // with a checkpoint
+  std::int64_t unwritten = -1;  // the step of one that it has yet to write, or could not
   NextBatch next = {};
   double square_before = 0;  // of the parts that it owns
 };
+
+// Asked at the end of a step; `completed`: steps that are done by then.
+using AskWord = std::function<Word(std::int64_t completed)>;
 
 class Numbers {
  public:
@@ -46,6 +55,9 @@ class Numbers {
   // `mine`: of the shards of this worker, in their order.
   Result<StepNumbers> Swap(std::int64_t completed, const std::vector<ShardResult>& mine,
                            const Word& word);
+  // Waits until all have what was told last. Before, this must not go unless the fabric is aborted:
+  // it may be on its way from here.
+  Result<void> Finish();
 
  private:
   Fabric& fabric_;

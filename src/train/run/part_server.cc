@@ -1,7 +1,11 @@
 #include "train/run/part_server.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
+
+#include "base/check.h"
 
 namespace muster::train {
 
@@ -24,7 +28,13 @@ AsyncReply PartServer::Pull(int worker, std::int64_t unit, std::span<float> para
   return {unit, Version()};
 }
 
+bool PartServer::Has(std::int64_t unit) const {
+  const auto first = live_.from * view_.shards;
+  return unit >= first && unit - first < static_cast<std::int64_t>(live_.applied.size());
+}
+
 void PartServer::Push(Update update, std::span<const float> gradient) {
+  MUSTER_CHECK(Has(update.unit), "a unit is one of the round");
   const std::lock_guard lock(mutex_);
   auto& applied = live_.applied[static_cast<std::size_t>(update.unit - live_.from * view_.shards)];
   if (applied != 0) return;
@@ -60,6 +70,13 @@ Result<void> PartServer::Serve(int worker, std::span<float> parameters) {
     if (auto taken = offers.Taken(); !taken) return taken;
     const AsyncRequest request{words[0], words[1]};
     if (request.what == AsyncRequest::kEnd) return {};
+    const bool asks = request.what == AsyncRequest::kPull && view_.queue != nullptr;
+    const bool known = request.what == AsyncRequest::kPull || request.what == AsyncRequest::kPush;
+    if (!known || (!asks && !Has(request.unit))) {
+      return Fail(ErrorCode::kInternal,
+                  fmt::format("worker {} asks for unit {}, which is not of the round from step {}",
+                              worker, request.unit, live_.from));
+    }
     if (request.what == AsyncRequest::kPush) {
       if (auto got = FetchGradient(worker, gradient); !got) return got;
       Push({request.unit, 0, worker, {words.begin() + 2, words.end()}}, gradient);

@@ -3,7 +3,8 @@
 // A worker pulls parameters of one version of the part, computes a unit, and pushes its gradient,
 // which becomes the next version. The owner of the first part also says which unit is next. Each
 // unit is applied at most once: who sends it again, because it may not have arrived everywhere,
-// does no harm. A thread for each worker answers it; the part itself is behind one lock.
+// does no harm. A thread for each worker answers it; the part itself is behind one lock. A unit
+// that is not of the round is an error of who asks for it.
 #pragma once
 
 #include <cstdint>
@@ -47,18 +48,27 @@ struct AsyncReply {
   std::int64_t version = 0;
 };
 
-// Things that were offered to one peer, until it has them.
+// Things that were offered to one peer, until it has them. They lie in memory that goes after this;
+// who ends before they were taken breaks off the view, for they may be on their way.
 class Offers {
  public:
   Offers(Fabric& fabric, int peer) : fabric_(fabric), peer_(peer) {}
+  ~Offers() {
+    if (!tags_.empty()) fabric_.Abort("this worker has stopped");
+  }
+  Offers(Offers&& other) noexcept = default;  // leaves nothing in the other
+  Offers(const Offers&) = delete;
+  Offers& operator=(const Offers&) = delete;
+  Offers& operator=(Offers&&) = delete;
   void Add(Tag tag, std::span<const std::byte> bytes) {
     tags_.push_back(tag);
     fabric_.Offer(peer_, tag, bytes);
   }
   Result<void> Taken() {
-    for (const Tag tag : std::exchange(tags_, {})) {
+    for (const Tag tag : tags_) {
       if (auto taken = fabric_.Taken(peer_, tag); !taken) return taken;
     }
+    tags_.clear();
     return {};
   }
 
@@ -87,6 +97,7 @@ class PartServer {
   Result<void> Serve(int worker, std::span<float> parameters);
 
  private:
+  bool Has(std::int64_t unit) const;  // the round
   Result<void> FetchGradient(int worker, std::span<float> gradient);
   std::int64_t Version() const;
 

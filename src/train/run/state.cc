@@ -1,6 +1,11 @@
 #include "train/run/state.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <utility>
+
+#include "train/members/terms.h"
 
 namespace muster::train {
 
@@ -21,8 +26,9 @@ std::size_t TrainState::BytesFor(std::span<const std::size_t> floats, int planes
   return bytes;
 }
 
-TrainState::TrainState(const std::vector<Buckets>& buckets, int planes, Arena& arena)
-    : buckets_(buckets), planes_(planes) {
+TrainState::TrainState(const std::vector<Buckets>& buckets, int planes, Arena& arena,
+                       std::string run)
+    : buckets_(buckets), planes_(planes), run_(std::move(run)) {
   columns_.reserve(buckets.size());
   for (const auto& column : buckets) {
     columns_.emplace_back(static_cast<int>(columns_.size()), column, planes, arena);
@@ -41,6 +47,12 @@ void TrainState::Complete(std::int64_t step) {
 }
 
 Result<void> TrainState::Load(const CheckpointPart& read, std::int64_t step) {
+  if (read.run != run_) {
+    return Fail(ErrorCode::kConflict,
+                fmt::format("the checkpoint of step {} is of another run than this one: {}", step,
+                            DifferenceOf(run_, read.run)),
+                "go on with the options that it was written with, or begin in an empty folder");
+  }
   const auto column = static_cast<std::size_t>(read.column);
   const bool fits = read.columns == static_cast<int>(columns_.size()) && column < columns_.size() &&
                     read.buckets == buckets_[column] && read.state_floats == planes_ &&
@@ -81,13 +93,16 @@ Result<void> TrainState::StartOver(const View& view, const Start& start,
   return {};
 }
 
-std::vector<CheckpointPart> TrainState::Copy(std::int64_t step, bool mirrored) {
+std::vector<CheckpointPart> TrainState::Copy(std::int64_t step, const CheckpointView& view,
+                                             bool mirrored) {
   std::vector<CheckpointPart> out;
   for (const auto& column : columns_) {
     for (const auto& part : column.parts_) {
       if (!column.Holds(part, step) || (!part.own && !mirrored)) continue;
       out.push_back(column.Copy(part, step));
       out.back().columns = static_cast<int>(columns_.size());
+      out.back().view = view;
+      out.back().run = run_;
     }
   }
   return out;

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "train/members/view.h"
@@ -109,7 +110,8 @@ class TrainState {
   // column when somebody who does not compute it holds one.
   static std::size_t BytesFor(std::span<const std::size_t> floats, int planes, int fewest);
 
-  TrainState(const std::vector<Buckets>& buckets, int planes, Arena& arena);
+  // `run`: what its checkpoints say they are of (terms.h); those of another one are refused.
+  TrainState(const std::vector<Buckets>& buckets, int planes, Arena& arena, std::string run);
 
   std::int64_t completed() const { return completed_; }
   ColumnState& At(int column) { return columns_[static_cast<std::size_t>(column)]; }
@@ -124,7 +126,7 @@ class TrainState {
   void Keep();
 
   // This worker's parts of the state after the last step, parameters included.
-  std::vector<CheckpointPart> Copy(std::int64_t step, bool mirrored);
+  std::vector<CheckpointPart> Copy(std::int64_t step, const CheckpointView& view, bool mirrored);
 
  private:
   Result<void> StartOver(const View& view, const Start& start, const CheckpointFolder& checkpoints);
@@ -132,6 +134,7 @@ class TrainState {
 
   std::vector<Buckets> buckets_;
   int planes_;
+  std::string run_;
   std::int64_t completed_ = 0;
   std::vector<ColumnState> columns_;
 };

@@ -12,11 +12,13 @@
 
 #include "train/compute/noise_scale.h"
 #include "train/members/members.h"
+#include "train/members/terms.h"
 #include "train/run/arena.h"
 #include "train/run/async_work.h"
 #include "train/run/audit.h"
 #include "train/run/layout.h"
 #include "train/run/live_round.h"
+#include "train/run/scribe.h"
 #include "train/run/state.h"
 #include "train/run/tags.h"
 #include "train/run/update_log.h"
@@ -28,6 +30,7 @@ namespace {
 
 constexpr Tag kInstalled = kMeetTags;
 constexpr std::byte kHere{1};
+constexpr std::byte kUnwell{2};
 constexpr Tag kReleased = kInstalled + 1;
 constexpr Tag kFinished = kInstalled + 2;
 
@@ -38,7 +41,23 @@ std::vector<Buckets> BucketsFor(const ColumnWorks& columns, std::size_t most_flo
   return out;
 }
 
-// What makes the plans of two workers differ if it differs.
+// What the parameters after a step depend on; the last bits too, where a run is exact.
+std::string RunOf(const TrainOptions& options, const Workload& workload) {
+  const auto& grid = options.strategy.grid;
+  const auto rule =
+      options.batches.adapts()
+          ? fmt::format("; batches {}:{}; measured {}", static_cast<int>(options.batches.rule),
+                        options.batches.most, options.noise_every)
+          : "";
+  const auto how =
+      fmt::format("seed {}; shards {}; stages {}; slices {}; mode {}; exact {}; half {}{}",
+                  options.seed, grid.shards(), grid.stages, grid.slices,
+                  static_cast<int>(options.strategy.mode), options.exact, options.half, rule);
+  return JoinTerms(JoinTerms(workload.Describe(), how),
+                   options.exact ? workload.ComputedWith() : "");
+}
+
+// What makes the plans of two workers differ if it differs, beside the run.
 std::string TermsOf(const TrainOptions& options, const std::vector<Buckets>& buckets,
                     int state_floats) {
   const auto& grid = options.strategy.grid;
@@ -50,19 +69,12 @@ std::string TermsOf(const TrainOptions& options, const std::vector<Buckets>& buc
     cuts += column.size();
   }
   const auto& strategy = options.strategy;
-  const auto batches =
-      options.batches.adapts()
-          ? fmt::format(", batches {} {}, measured {}", static_cast<int>(options.batches.rule),
-                        options.batches.most, options.noise_every)
-          : "";
   return fmt::format(
-      "steps {}, seed {}, grid {}x{}x{}x{}, servers {}, mode {} {} {}, lanes {}, exact {}, half "
-      "{}, "
-      "mirrors {}, parameters {} in {} buckets, state {}{}",
-      options.steps, options.seed, grid.data, grid.micro, grid.stages, grid.slices,
-      strategy.servers, static_cast<int>(strategy.mode), strategy.staleness, strategy.round,
-      strategy.lanes, options.exact, options.half, options.mirrors, fmt::join(floats, "+"), cuts,
-      state_floats, batches);
+      "steps {}; micro {}; servers {}; staleness {}; round {}; lanes {}; mirrors {}; parameters "
+      "{}; "
+      "buckets {}; state {}",
+      options.steps, grid.micro, strategy.servers, strategy.staleness, strategy.round,
+      strategy.lanes, options.mirrors, fmt::join(floats, "+"), cuts, state_floats);
 }
 
 Result<void> CheckBatches(const TrainOptions& options) {
@@ -111,45 +123,12 @@ SumOptions SumsOf(const TrainOptions& options) {
   return {options.exact, options.half, options.batches};
 }
 
-// Writes checkpoints beside the work: one at a time, and none of a step while one is being written.
-class Scribe {
- public:
-  Scribe(const CheckpointFolder& folder, const TrainEvents& events)
-      : folder_(folder), events_(events) {}
-  ~Scribe() { Wait(); }
-
-  bool busy() const { return busy_; }
-  void Write(std::vector<CheckpointPart> parts) {
-    Wait();
-    if (parts.empty()) return;
-    busy_ = true;
-    thread_ = std::thread([this, copies = std::move(parts)] {
-      Result<void> written;
-      for (const auto& copy : copies) {
-        if (written) written = folder_.Write(copy);
-        if (written && copy.column == 0 && copy.part == 0) folder_.Prune(kKept);
-      }
-      if (events_.checkpointed) events_.checkpointed({copies.front().step, written});
-      busy_ = false;
-    });
-  }
-  void Wait() {
-    if (thread_.joinable()) thread_.join();
-  }
-
- private:
-  static constexpr int kKept = 2;
-  const CheckpointFolder& folder_;
-  const TrainEvents& events_;
-  std::atomic<bool> busy_{false};
-  std::thread thread_;
-};
-
 // One membership of this worker: from joining to finishing, leaving or being left behind.
 class Session {
  public:
   Session(Workload& workload, const ColumnWorks& columns, Clock& clock, const TrainOptions& options,
-          const TrainEvents& events, const std::atomic<bool>& leave, Members& members, Audit* audit)
+          const TrainEvents& events, const std::atomic<bool>& leave, Members& members, Audit* audit,
+          const std::string& run)
       : workload_(workload),
         columns_(columns),
         clock_(clock),
@@ -158,9 +137,12 @@ class Session {
         leave_(leave),
         members_(members),
         arena_(members.mesh().memory()),
-        state_(BucketsFor(columns, options.bucket_floats), workload.StateFloats(), arena_),
+        state_(BucketsFor(columns, options.bucket_floats), workload.StateFloats(), arena_, run),
         checkpoints_(options.checkpoints),
-        scribe_(checkpoints_, events),
+        scribe_(checkpoints_,
+                [&events](std::int64_t step, const Error& why) {
+                  if (events.checkpointed) events.checkpointed({step, tl::unexpected(why)});
+                }),
         audit_(audit),
         plan_(options.batches) {}
 
@@ -182,7 +164,7 @@ class Session {
   // One view. None: there has to be another one.
   std::optional<Result<TrainEnd>> Live(const ChangeMessage& change) {
     const bool planned = std::exchange(standing_.planned, false);
-    if (change.view.members.empty()) return Pause(change.view.step);
+    if (change.view.members.empty()) return Pause(change.view);
     const auto fabric = members_.Enter(change.view);
     if (!fabric) return std::nullopt;
     auto end = LiveIn(change, **fabric, planned);
@@ -195,14 +177,25 @@ class Session {
   // Who cannot account for its samples does not go on.
   Result<void> Logged() const { return audit_ == nullptr ? Result<void>() : audit_->status(); }
 
-  // All leave: each writes whatever it holds of the state, and nobody waits for anybody.
-  Result<TrainEnd> Pause(std::int64_t step) {
+  static CheckpointView WriterOf(const View& view) {
+    const auto& who = view.members.empty() ? view.leaving : view.members;
+    return {view.generation, who.empty() ? 0 : who.front().id};
+  }
+
+  int columns() const { return static_cast<int>(columns_.size()); }
+
+  // All leave: each writes whatever it holds of the state, and nobody waits for anybody. Who finds
+  // that it was the last says so.
+  Result<TrainEnd> Pause(const View& view) {
     if (options_.checkpoints.empty()) return TrainEnd::kPaused;
     scribe_.Wait();
-    for (const auto& part : state_.Copy(step, true)) {
+    const auto writer = WriterOf(view);
+    const auto parts = state_.Copy(view.step, writer, true);
+    for (const auto& part : parts) {
       if (auto written = checkpoints_.Write(part); !written) return tl::unexpected(written.error());
     }
-    if (events_.checkpointed) events_.checkpointed({step, {}});
+    const bool complete = !parts.empty() && checkpoints_.Complete(view.step, writer, columns());
+    if (complete && events_.checkpointed) events_.checkpointed({view.step, {}, true});
     return TrainEnd::kPaused;
   }
 
@@ -217,7 +210,7 @@ class Session {
       return tl::unexpected(
           Error{ErrorCode::kInvalid, installed.error().message, installed.error().hint});
     }
-    if (!installed || !Meet(fabric, fabric.size(), kInstalled)) return std::nullopt;
+    if (!installed || !Meet(fabric, fabric.size(), kInstalled, true)) return std::nullopt;
     const auto rank = change.view.RankOf(members_.id());
     if (!Part(fabric, static_cast<int>(change.view.members.size()))) return std::nullopt;
     if (!rank) return TrainEnd::kLeft;
@@ -253,49 +246,56 @@ class Session {
     return true;
   }
 
-  // All of the first so many have come this far.
-  static bool Meet(Fabric& fabric, int count, Tag where) {
+  // All of the first so many have come this far. Gives whether it is well with each of them, as it
+  // says; none: somebody is lost.
+  static std::optional<bool> Meet(Fabric& fabric, int count, Tag where, bool well) {
     std::vector<int> others;
     for (int peer = 0; peer < count; ++peer) {
       if (peer != fabric.rank()) others.push_back(peer);
     }
-    for (const int peer : others) fabric.Offer(peer, where, std::span(&kHere, 1));
+    for (const int peer : others) fabric.Offer(peer, where, std::span(well ? &kHere : &kUnwell, 1));
     for (const int peer : others) {
       std::byte there{};
-      if (!fabric.Fetch(peer, where, std::span(&there, 1))) return false;
+      if (!fabric.Fetch(peer, where, std::span(&there, 1))) return std::nullopt;
+      well = well && there == kHere;
     }
-    return std::ranges::all_of(others,
-                               [&](int peer) { return fabric.Taken(peer, where).has_value(); });
+    for (const int peer : others) {
+      if (!fabric.Taken(peer, where)) return std::nullopt;
+    }
+    return well;
   }
 
-  // One step of this worker in the view; asynchronous ones, a round of them.
-  using StepOn = std::function<Result<StepNumbers>(const std::function<Word()>& word)>;
-  StepOn StepsIn(const View& view, const Layout& layout, Fabric& fabric) {
+  // What this worker does in the view: steps, or asynchronous ones, a round at a time.
+  struct Steps {
+    std::function<Result<StepNumbers>(const AskWord& word)> one;
+    std::function<Result<void>()> finish;
+  };
+  template <typename Work>
+  static Steps StepsOf(std::shared_ptr<Work> work) {
+    return {[work](const AskWord& word) { return work->Step(word); },
+            [work] { return work->Finish(); }};
+  }
+  Steps StepsIn(const View& view, const Layout& layout, Fabric& fabric) {
     if (options_.strategy.mode != Mode::kSynchronous) {
-      auto work = std::make_shared<AsyncWork>(
+      return StepsOf(std::make_shared<AsyncWork>(
           AsyncWork::Parts{workload_, options_.strategy, layout, state_, fabric, arena_, live_,
-                           view.generation, options_.steps, options_.update_log});
-      return [work](const std::function<Word()>& word) { return work->Step(word); };
+                           view.generation, options_.steps, options_.update_log}));
     }
-    auto work = std::make_shared<ViewWork>(
+    return StepsOf(std::make_shared<ViewWork>(
         ViewWork::Parts{workload_, columns_, options_.strategy, SumsOf(options_), layout, state_,
-                        fabric, arena_, audit_, clock_, options_.noise_every, options_.steps});
-    return [work](const std::function<Word()>& word) { return work->Step(word); };
+                        fabric, arena_, audit_, clock_, options_.noise_every, options_.steps}));
   }
 
   std::optional<Result<TrainEnd>> Work(const View& view, const Layout& layout, Fabric& fabric,
                                        int rank) {
-    const auto step_on = StepsIn(view, layout, fabric);
+    const auto steps = StepsIn(view, layout, fabric);
     if (audit_ != nullptr) audit_->Enter(view, options_.strategy.grid);
-    bool asked = false;
-    const auto word = [this, &asked] {
-      if (leave_ && !std::exchange(asked, true)) members_.Leave();
-      const bool stop = asked || (members_.IsChief() && members_.ChangeWanted());
-      return Word{stop, CheckpointAsked(), plan_.next()};
-    };
+    std::int64_t before = 0;
+    const AskWord word = [&](std::int64_t completed) { return WordOf(before, completed); };
+    asked_to_leave_ = false;
     while (state_.completed() < options_.steps) {
-      const auto before = state_.completed();
-      const auto numbers = step_on(word);
+      before = state_.completed();
+      const auto numbers = steps.one(word);
       if (!numbers && numbers.error().code == ErrorCode::kInvalid) {
         return tl::unexpected(numbers.error());
       }
@@ -305,36 +305,92 @@ class Session {
       plan_.Follow(numbers->next);
       Measure(*numbers);
       Report(view, layout, rank, *numbers, state_.completed() - before);
-      const auto every = options_.checkpoint_every;
-      const bool due = every > 0 && state_.completed() / every != before / every && !scribe_.busy();
-      if (due || numbers->checkpoint) scribe_.Write(state_.Copy(state_.completed(), false));
+      FollowCheckpoint(view, rank, *numbers);
+      if (numbers->checkpoint) BeginCheckpoint(view);
+      scribe_.PruneIfIdle();
       if (numbers->stop && state_.completed() < options_.steps) {
-        standing_.planned = true;
+        standing_.planned = steps.finish().has_value();
         return std::nullopt;
       }
     }
-    if (!options_.checkpoints.empty()) {
-      scribe_.Write(state_.Copy(state_.completed(), false));
-      scribe_.Wait();
+    const bool written = WriteLast(view);
+    if (!steps.finish()) return std::nullopt;
+    if (options_.collect) {
+      const auto kept = Collect(layout, fabric, rank);
+      if (!kept) return std::nullopt;
+      if (!*kept) return tl::unexpected(kept->error());
     }
-    if (options_.collect && !Collect(layout, fabric, rank)) return std::nullopt;
     // The job is finished when all have all of it; who is lost here was the last to have something.
-    if (!Meet(fabric, layout.members, kFinished)) return std::nullopt;
+    const auto all_written = Meet(fabric, layout.members, kFinished, written);
+    if (!all_written) return std::nullopt;
+    if (*all_written && !options_.checkpoints.empty()) SayComplete(state_.completed(), rank);
+    scribe_.PruneIfIdle();
     const auto finished = members_.Finish(options_.steps);
     if (!finished) return tl::unexpected(finished.error());
     return TrainEnd::kFinished;
   }
 
-  bool CheckpointAsked() {
-    if (options_.checkpoints_asked == nullptr || options_.checkpoints.empty()) return false;
-    const auto asked = options_.checkpoints_asked->load();
-    return std::exchange(checkpoints_seen_, asked) != asked;
+  // At the end of the step from `before` to `completed`.
+  Word WordOf(std::int64_t before, std::int64_t completed) {
+    if (leave_ && !std::exchange(asked_to_leave_, true)) members_.Leave();
+    Word out;
+    out.stop = asked_to_leave_ || (members_.IsChief() && members_.ChangeWanted());
+    out.next = plan_.next();
+    if (options_.checkpoints.empty()) return out;
+    const auto every = options_.checkpoint_every;
+    const bool due = every > 0 && completed / every != before / every;
+    if (options_.checkpoints_asked != nullptr) checkpoints_asked_ = *options_.checkpoints_asked;
+    out.checkpoint = due || checkpoints_asked_ != checkpoints_seen_;
+    out.busy = scribe_.busy();  // first: who is not has said how it went
+    out.unwritten = scribe_.unwritten();
+    return out;
   }
 
-  // The first who computes a column hands it to those who do not.
-  bool Collect(const Layout& layout, Fabric& fabric, int rank) {
+  // All do so after the same step.
+  void BeginCheckpoint(const View& view) {
+    checkpoints_seen_ = checkpoints_asked_;
+    begun_ = {state_.completed(), WriterOf(view)};
+    scribe_.Write(state_.Copy(begun_.step, begun_.writer, false));
+  }
+
+  // A checkpoint is complete when nobody has anything to write of it any more. Of those who were in
+  // the view in which it was begun and are not in this one, the files tell.
+  void FollowCheckpoint(const View& view, int rank, const StepNumbers& numbers) {
+    if (begun_.step == Scribe::kNothing) return;
+    if (numbers.unwritten == begun_.step) {
+      if (numbers.busy) return;
+      if (rank == 0) scribe_.Discard(begun_.step, begun_.writer);
+      begun_ = {};
+      return;
+    }
+    const bool same = begun_.writer == WriterOf(view);
+    if (!same && !checkpoints_.Complete(begun_.step, begun_.writer, columns())) return;
+    SayComplete(begun_.step, rank);
+    begun_ = {};
+  }
+
+  void SayComplete(std::int64_t step, int rank) {
+    if (step == complete_) return;
+    complete_ = step;
+    if (events_.checkpointed) events_.checkpointed({step, {}, rank == 0});
+    if (rank == 0) scribe_.WantPrune();
+  }
+
+  // Of the last step. False: this worker could not.
+  bool WriteLast(const View& view) {
+    const auto step = state_.completed();
+    const bool there = complete_ == step || (!view.checkpoint.empty() && view.step == step);
+    if (options_.checkpoints.empty() || there) return true;
+    if (begun_ != Begun{step, WriterOf(view)}) BeginCheckpoint(view);
+    scribe_.Wait();
+    return scribe_.unwritten() != step;
+  }
+
+  // The first who computes a column hands it to those who do not, and the first of all keeps them.
+  // None: somebody is lost.
+  std::optional<Result<void>> Collect(const Layout& layout, Fabric& fabric, int rank) {
     std::vector<std::vector<float>> out(columns_.size());
-    for (int column = 0; column < static_cast<int>(columns_.size()); ++column) {
+    for (int column = 0; column < columns(); ++column) {
       const auto& at = layout.At(column);
       const auto& state = state_.At(column);
       const Tag tag = StepTag(state_.completed(), column, TagKind::kColumn);
@@ -349,10 +405,10 @@ class Session {
       }
       values.resize(state.floats());
       const auto into = std::as_writable_bytes(std::span(values));
-      if (!fabric.Fetch(at.computers[0], tag, into)) return false;
+      if (!fabric.Fetch(at.computers[0], tag, into)) return std::nullopt;
     }
     if (events_.collected) events_.collected(out);
-    return true;
+    return rank == 0 && events_.keep ? events_.keep(out) : Result<void>();
   }
 
   void Measure(const StepNumbers& numbers) {
@@ -378,7 +434,7 @@ class Session {
                       .servers = static_cast<int>(view.servers.size()),
                       .rank = rank,
                       .generation = view.generation};
-    for (int column = 0; column < static_cast<int>(columns_.size()); ++column) {
+    for (int column = 0; column < columns(); ++column) {
       const auto run = layout.At(column).RunOf(rank);
       if (!run) continue;
       report.columns.push_back({column, *run, state_.At(column).Parameters(state_.completed())});
@@ -409,7 +465,15 @@ class Session {
   Audit* audit_;
   Standing standing_;
   std::int64_t last_step_ns_ = 0;
-  std::int64_t checkpoints_seen_ = 0;  // of those asked for
+  bool asked_to_leave_ = false;                                // in this view
+  std::int64_t checkpoints_asked_ = 0, checkpoints_seen_ = 0;  // those are begun
+  struct Begun {
+    std::int64_t step = Scribe::kNothing;
+    CheckpointView writer = {};
+    friend bool operator==(const Begun&, const Begun&) = default;
+  };
+  Begun begun_;  // the last one, until it is known what came of it
+  std::int64_t complete_ = Scribe::kNothing;
   NoiseScale noise_;
   BatchPlan plan_;
 };
@@ -462,12 +526,14 @@ Result<TrainEnd> Train(Workload& workload, Store& store, Clock& clock, const Tra
   joining.lost = [&events](LostHow how) {
     if (events.lost) events.lost({how});
   };
-  joining.terms = TermsOf(options, buckets, workload.StateFloats());
+  const auto run = RunOf(options, workload);
+  joining.terms = JoinTerms(run, TermsOf(options, buckets, workload.StateFloats()));
   while (true) {
     auto members = Members::Open(joining, store, clock, leave);
     if (!members) return tl::unexpected(members.error());
     auto end =
-        Session(workload, columns, clock, options, events, leave, **members, audit.get()).Run();
+        Session(workload, columns, clock, options, events, leave, **members, audit.get(), run)
+            .Run();
     if (!end || *end != TrainEnd::kLeftBehind)
       return end;  // else it is a new worker for the others
   }

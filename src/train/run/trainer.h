@@ -85,19 +85,25 @@ struct LostReport {
   LostHow how = LostHow::kClosed;
 };
 
-// This worker's part of a checkpoint is on disk, or could not be written; work goes on.
+// A checkpoint is complete, on the disk of all; or this worker could not write its part of it. Work
+// goes on.
 struct CheckpointReport {
   std::int64_t step = 0;
   Result<void> written;
+  bool speaks = false;  // this worker is to tell others of it: one of those who know
 };
 
 struct TrainEvents {
   std::function<void(const StepReport&)> stepped;
   std::function<void(const ResizeReport&)> resized;
   std::function<void(const LostReport&)> lost;                // from a thread of the mesh
-  std::function<void(const CheckpointReport&)> checkpointed;  // from a thread of its own
+  std::function<void(const CheckpointReport&)> checkpointed;  // from any thread
   // The parameters after the last step, by column; with `collect`.
   std::function<void(const std::vector<std::vector<float>>&)> collected;
+  // The same, for one worker alone, to put them where they stay. The job is finished only when it
+  // has returned; an error is that of this worker, and another one is asked. So it may be called
+  // more than once in a job.
+  std::function<Result<void>(const std::vector<std::vector<float>>&)> keep;
 };
 
 enum class TrainEnd {

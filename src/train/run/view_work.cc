@@ -79,7 +79,17 @@ ViewWork::ViewWork(const Parts& parts)
   for (int column = 0; column < parts.strategy.grid.columns(); ++column) AddColumn(column);
 }
 
-ViewWork::~ViewWork() = default;
+ViewWork::~ViewWork() {
+  if (!finished_) parts_.fabric.Abort("this worker has stopped");
+}
+
+// Of what was offered in the last step only the numbers lie here and may still be on their way:
+// gradients were used before the new parameters came back, and those lie in the state, which stays.
+Result<void> ViewWork::Finish() {
+  auto finished = numbers_.Finish();
+  finished_ = finished.has_value();
+  return finished;
+}
 
 void ViewWork::AddColumn(int column) {
   const int rank = parts_.fabric.rank();
@@ -246,7 +256,7 @@ bool ViewWork::RunStrand(Strand& strand, const UpdateStep& step) {
   return good;
 }
 
-Result<StepNumbers> ViewWork::Step(const std::function<Word()>& word) {
+Result<StepNumbers> ViewWork::Step(const AskWord& word) {
   const auto step = NextStep();
   const auto completed = step.completed;
   const auto begun_ns = parts_.clock.MonotonicNs();
@@ -280,7 +290,7 @@ Result<StepNumbers> ViewWork::Step(const std::function<Word()>& word) {
     if (const auto finished = finish(); !finished) return tl::unexpected(finished.error());
     parts_.state.Complete(step.last());
   }
-  Word said = word();
+  Word said = word(step.last());
   said.square_before = square_before;
   auto numbers = numbers_.Swap(completed, mine, said);
   if (!strands_.empty()) {

@@ -64,7 +64,10 @@ class ViewWork {
 
   // One more step. `word` is asked at its end: all stop if anybody says so; whether there is a
   // checkpoint the chief says.
-  Result<StepNumbers> Step(const std::function<Word()>& word);
+  Result<StepNumbers> Step(const AskWord& word);
+  // There are no more steps here: waits until nothing is on its way from the memory of this one.
+  // Who ends without it breaks off the view.
+  Result<void> Finish();
 
  private:
   struct Strand;
@@ -81,6 +84,7 @@ class ViewWork {
   NextBatch next_;                     // as the chief said
   std::vector<ShardResult> measured_;  // all shards of the step before, where it was measured
   std::int64_t measured_batches_ = 1;
+  bool finished_ = false;
   std::vector<std::unique_ptr<Strand>> strands_;
   std::vector<std::unique_ptr<Exchange>> exchanges_;  // they end first: they read the strands'
 };

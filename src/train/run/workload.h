@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -56,6 +57,11 @@ struct Cut {
 class Workload {
  public:
   virtual ~Workload() = default;
+  // What is computed, but for the seed and the cut of a step: model, data, batch, optimiser, rate.
+  // As terms (terms.h): workers and checkpoints of which they differ do not belong together.
+  virtual std::string Describe() const = 0;
+  // What it is computed with, as terms too: the last bits depend on it, and nothing else.
+  virtual std::string ComputedWith() const = 0;
   virtual std::vector<std::size_t> LayerFloats() const = 0;  // together all parameters
   virtual void Start(std::uint64_t seed, std::span<float> parameters) const = 0;
   // Writes all of the gradient, unless it is told to break off.

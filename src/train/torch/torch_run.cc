@@ -234,6 +234,7 @@ Result<OpenedWorkload> OpenTorchRun(const ModelRun& run, const TorchFlags& flags
   if (!parts) return tl::unexpected(parts.error());
   TorchJob job;
   job.batch = run.batch;
+  job.terms = "model " + run.model + "; " + DataTerms(run.data, *parts->data->train);
   job.make = parts->make;
   // A sample with several targets counts their mean.
   job.loss = [](nn::Module& module, const TorchBatch& batch) {

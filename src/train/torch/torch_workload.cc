@@ -6,6 +6,7 @@
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <fmt/format.h>
 #include <torch/cuda.h>
 #include <torch/utils.h>
 #include <torch/version.h>
@@ -23,6 +24,7 @@
 
 #include "base/check.h"
 #include "train/exact/philox.h"
+#include "train/members/terms.h"
 
 namespace muster::train {
 
@@ -262,7 +264,9 @@ TorchWorkload::TorchWorkload(TorchJob job, const TorchOptions& options, const Ke
       options_(options),
       device_(options.device),
       optimizer_(kernels, optimizer),
-      rate_(rate) {}
+      rate_(rate) {
+  options_.kernels = kernels.name;
+}
 
 TorchWorkload::~TorchWorkload() = default;
 
@@ -318,6 +322,18 @@ Result<void> TorchWorkload::Try() {
                 "only parameters are handed over: use layer or group norm, or freeze it");
   }
   return {};
+}
+
+std::string TorchWorkload::Describe() const {
+  return JoinTerms(
+      job_.terms,
+      fmt::format("batch {}; optimizer {}; rate {}; precision {}; loss-scale {}", job_.batch,
+                  options_.optimizer, options_.rate, options_.precision, options_.loss_scale));
+}
+
+std::string TorchWorkload::ComputedWith() const {
+  return fmt::format("torch {}; device {}; threads {}; kernels {}", TORCH_VERSION, options_.device,
+                     options_.threads, options_.kernels);
 }
 
 std::vector<std::size_t> TorchWorkload::LayerFloats() const {

@@ -38,6 +38,9 @@ struct TorchJob {
   std::function<torch::Tensor(torch::nn::Module&, const TorchBatch&)> loss;
   std::function<TorchBatch(std::int64_t step, int shard)> data;  // on the CPU
   std::size_t batch = 0;                                         // samples of a step
+  // What these are, as terms (members/terms.h): "model conv:digits; data digits; ...". Workers and
+  // checkpoints of another model or other data are known by them, and by nothing else.
+  std::string terms = {};
 };
 
 struct TorchOptions {
@@ -60,6 +63,8 @@ class TorchWorkload final : public Workload {
   static Result<std::unique_ptr<TorchWorkload>> Open(TorchJob job, const TorchOptions& options);
   ~TorchWorkload() override;
 
+  std::string Describe() const override;
+  std::string ComputedWith() const override;
   std::vector<std::size_t> LayerFloats() const override;  // of each tensor, as registered
   void Start(std::uint64_t seed, std::span<float> parameters) const override;
   ShardResult Compute(std::int64_t step, int shard, std::span<const float> parameters,

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn.h>
+#include <torch/version.h>
 
 #include <algorithm>
 #include <cmath>
@@ -113,6 +114,19 @@ TEST(TorchWorkloadTest, AShardWithoutSamplesHasNoGradient) {
   Told told;
   EXPECT_EQ(GradientOf(**workload, 1, told), std::vector<float>(kFloats));
   EXPECT_EQ(told.first.back(), 0U);
+}
+
+TEST(TorchWorkloadTest, SaysWhatItsResultDependsOn) {
+  auto job = JobOf(false);
+  job.terms = "model net";
+  const auto workload = TorchWorkload::Open(
+      std::move(job), {.precision = "bfloat16", .loss_scale = 8, .threads = 2, .kernels = "base"});
+  ASSERT_TRUE(workload) << Describe(workload.error());
+  EXPECT_EQ((*workload)->Describe(),
+            "model net; batch 10; optimizer adam; rate constant:rate=0.003; precision bfloat16; "
+            "loss-scale 8");
+  EXPECT_EQ((*workload)->ComputedWith(),
+            std::string("torch ") + TORCH_VERSION + "; device cpu; threads 2; kernels base");
 }
 
 TEST(TorchWorkloadTest, AModuleThatChangesItsBuffersIsRefused) {
