@@ -6,7 +6,6 @@
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <fmt/format.h>
 #include <torch/cuda.h>
 #include <torch/utils.h>
 #include <torch/version.h>
@@ -324,16 +323,17 @@ Result<void> TorchWorkload::Try() {
   return {};
 }
 
+// Without fmt: torch 2 brings headers of another version of it along.
 std::string TorchWorkload::Describe() const {
-  return JoinTerms(
-      job_.terms,
-      fmt::format("batch {}; optimizer {}; rate {}; precision {}; loss-scale {}", job_.batch,
-                  options_.optimizer, options_.rate, options_.precision, options_.loss_scale));
+  return JoinTerms(job_.terms, "batch " + std::to_string(job_.batch) + "; optimizer " +
+                                   options_.optimizer + "; rate " + options_.rate + "; precision " +
+                                   options_.precision + "; loss-scale " +
+                                   std::to_string(options_.loss_scale));
 }
 
 std::string TorchWorkload::ComputedWith() const {
-  return fmt::format("torch {}; device {}; threads {}; kernels {}", TORCH_VERSION, options_.device,
-                     options_.threads, options_.kernels);
+  return std::string("torch ") + TORCH_VERSION + "; device " + options_.device + "; threads " +
+         std::to_string(options_.threads) + "; kernels " + options_.kernels;
 }
 
 std::vector<std::size_t> TorchWorkload::LayerFloats() const {
