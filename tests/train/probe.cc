@@ -199,6 +199,15 @@ Result<void> ReadSpecs(Flags& flags) {
   return {};
 }
 
+void SayCheckpoint(const CheckpointReport& report) {
+  if (report.written) {
+    if (report.speaks) Say(fmt::format("checkpointed {}", report.step));
+    return;
+  }
+  const auto why = Describe(report.written.error());
+  std::fputs(fmt::format("no checkpoint of step {}: {}\n", report.step, why).c_str(), stderr);
+}
+
 // Says "replayed STEP HASH".
 int SayReplay(Workload& workload, const Flags& flags) {
   const auto rounds = ReadUpdateLogs(flags.replay);
@@ -269,12 +278,7 @@ int Main(int argc, char** argv) {
     Say(fmt::format("lost how {} at_us {}", report.how == LostHow::kClosed ? "closed" : "silent",
                     clock.MonotonicNs() / 1000));
   };
-  events.checkpointed = [](const CheckpointReport& report) {
-    if (report.written && report.speaks) Say(fmt::format("checkpointed {}", report.step));
-    if (report.written) return;
-    const auto why = Describe(report.written.error());
-    std::fputs(fmt::format("no checkpoint of step {}: {}\n", report.step, why).c_str(), stderr);
-  };
+  events.checkpointed = SayCheckpoint;
   const auto end = Train(*workload, store, clock, options, events, leave);
   if (!end) return Complain(end.error());
   Say(*end == TrainEnd::kFinished ? "finished" : "left");

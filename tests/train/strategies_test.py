@@ -93,7 +93,8 @@ class StrategiesTest(unittest.TestCase):
                 folder = {"checkpoints": gang.folder / "checkpoints"}
                 everybody = strategy.cells + strategy.servers
                 for index in range(everybody):
-                    gang.start(**folder, min_workers=everybody, server=int(index >= strategy.cells))
+                    # Slow enough that they are not done before a checkpoint is.
+                    gang.start(**folder, min_workers=everybody, server=int(index >= strategy.cells), pause_us=5000)
                 gang.wait(lambda: complete(folder["checkpoints"], strategy.columns))
                 for worker in gang.workers:
                     worker.kill()

@@ -32,11 +32,14 @@ Result<std::string> FolderStore::Draft(const std::string& value, bool durable) c
 }
 
 Result<std::string> FolderStore::Claim(const std::string& key, const std::string& value) {
-  auto draft = Draft(value, true);
-  if (!draft) return draft;
   const std::string path = folder_ + "/" + key;
-  const int failed = ::link(draft->c_str(), path.c_str()) == 0 ? 0 : errno;
-  ::unlink(draft->c_str());
+  int failed = EEXIST;
+  if (::access(path.c_str(), F_OK) != 0) {
+    auto draft = Draft(value, true);
+    if (!draft) return draft;
+    failed = ::link(draft->c_str(), path.c_str()) == 0 ? 0 : errno;
+    ::unlink(draft->c_str());
+  }
   if (failed != 0 && failed != EEXIST) return tl::unexpected(WriteError(path, failed));
   // Also what another one claimed: it may have been killed before it came to this.
   const int unsynced = durable_ ? SyncFolder(folder_) : 0;

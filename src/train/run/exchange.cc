@@ -91,7 +91,8 @@ Result<void> Exchange::Forget() {
   return {};
 }
 
-void Exchange::Begin(const UpdateStep& step, bool measured) {
+void Exchange::Begin(const UpdateStep& step, bool measured, bool summed) {
+  summed_ = summed;
   step_ = step;
   completed_ = step.completed;
   measured_ = measured;
@@ -109,7 +110,7 @@ void Exchange::Begin(const UpdateStep& step, bool measured) {
 // What others sum up is offered from here: the thread may be waiting for somebody.
 void Exchange::NodeReady(std::size_t bucket, std::size_t node) {
   const int me = fabric_.rank();
-  for (std::size_t i = 0; i < at_.owners.size(); ++i) {
+  for (std::size_t i = 0; !summed_ && i < at_.owners.size(); ++i) {
     const auto part = PartAt(bucket, i);
     const bool carries = std::ranges::find(carries_, i) != carries_.end();
     if (at_.owners[i] == me || carries || part.size() == 0) continue;
@@ -152,8 +153,8 @@ Result<void> Exchange::Run() {
       if (ending_ || missing_[bucket] > 0)
         return Fail(ErrorCode::kUnavailable, "the step was broken off");
     }
-    for (const std::size_t part : carries_) {
-      if (auto carried = Carry(bucket, part); !carried) return carried;
+    for (std::size_t i = 0; !summed_ && i < carries_.size(); ++i) {
+      if (auto carried = Carry(bucket, carries_[i]); !carried) return carried;
     }
     if (auto reduced = Reduce(bucket); !reduced) return reduced;
     if (bucket == 0) continue;  // the others are behind: their part of the last one comes by itself
@@ -228,7 +229,10 @@ Result<void> Exchange::Reduce(std::size_t bucket) {
     gradient = buffers_[0].subspan(part.first, part.size());
   }
   float* const out = gradient.data();
-  if (auto summed = SumUp(owned_, bucket, *part_, part, std::span(&out, 1)); !summed) return summed;
+  if (!summed_) {
+    auto summed = SumUp(owned_, bucket, *part_, part, std::span(&out, 1));
+    if (!summed) return summed;
+  }
   if (measured_) square_ += SquareNorm(gradient);
   if (!std::exchange(begun_, true)) state_.Begin(step_.last());
   const auto& mine = state_.parts().front();

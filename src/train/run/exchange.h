@@ -40,7 +40,7 @@ class Exchange {
   ~Exchange();
 
   // The step that comes after `step.completed` steps. `measured`: square() is of that one.
-  void Begin(const UpdateStep& step, bool measured);
+  void Begin(const UpdateStep& step, bool measured, bool summed);
   // The gradients of all shards of this node are summed up in this bucket.
   void NodeReady(std::size_t bucket, std::size_t node);
   // Waits until this worker has all that it is to have of the new state.
@@ -95,6 +95,7 @@ class Exchange {
   std::int64_t completed_ = 0;  // of it
   bool begun_ = false;          // the new state is being written
   bool measured_ = false;
+  bool summed_ = false;  // by devices: the gradient of this worker is that of all, where it owns it
   double square_ = 0;
   std::mutex mutex_;
   std::condition_variable news_;

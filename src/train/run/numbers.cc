@@ -10,7 +10,7 @@ namespace muster::train {
 namespace {
 
 // A row of doubles from each worker: its word, then what there is of each of its shards.
-constexpr std::size_t kWord = 7, kShard = 3;
+constexpr std::size_t kWord = 8, kShard = 3;
 
 }  // namespace
 
@@ -24,7 +24,8 @@ Result<StepNumbers> Numbers::Swap(std::int64_t completed, const std::vector<Shar
          static_cast<double>(word.next.batches),
          word.next.noise,
          word.busy ? 1.0 : 0.0,
-         static_cast<double>(word.unwritten)};
+         static_cast<double>(word.unwritten),
+         word.joined ? 1.0 : 0.0};
   for (const auto& shard : mine) {
     row.push_back(shard.loss);
     row.push_back(static_cast<double>(shard.samples));
@@ -52,6 +53,7 @@ Result<StepNumbers> Numbers::Swap(std::int64_t completed, const std::vector<Shar
     }
     out.square_before += theirs[2];
     out.busy = out.busy || theirs[5] != 0;
+    out.joined = out.joined && theirs[7] != 0;
     out.unwritten = std::max(out.unwritten, static_cast<std::int64_t>(theirs[6]));
   }
   out.checkpoint = out.checkpoint && !out.busy;

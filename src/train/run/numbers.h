@@ -26,6 +26,7 @@ struct StepNumbers {
   bool busy = false;                // somebody still writes one
   std::int64_t unwritten = -1;      // the newest that somebody has yet to write, or could not
   NextBatch next = {};              // the chief says: of the step after it
+  bool joined = true;               // everybody is in the group of devices
   double square_before = 0;     // of the whole gradient of the step before, where it is measured
   std::int64_t compute_ns = 0;  // of this worker, without what it waited for afterwards
   // Of the step before, where that was measured: its shards, and how many batches it had.
@@ -40,6 +41,7 @@ struct Word {
   bool busy = false;            // with a checkpoint
   std::int64_t unwritten = -1;  // the step of one that it has yet to write, or could not
   NextBatch next = {};
+  bool joined = false;       // it is in the group of devices
   double square_before = 0;  // of the parts that it owns
 };
 

@@ -77,6 +77,14 @@ std::string TermsOf(const TrainOptions& options, const std::vector<Buckets>& buc
       strategy.lanes, options.mirrors, fmt::join(floats, "+"), cuts, state_floats);
 }
 
+// Sums on devices have an order of their own, of whole batches of whole models.
+DeviceSum* DeviceOf(const TrainOptions& options, Workload& workload) {
+  const auto& strategy = options.strategy;
+  const bool plain = strategy.grid.columns() == 1 && strategy.lanes == 1 && strategy.servers == 0;
+  const bool fast = !options.exact && !options.half && !options.batches.adapts();
+  return plain && fast ? workload.device_sum() : nullptr;
+}
+
 Result<void> CheckBatches(const TrainOptions& options) {
   if (!options.batches.adapts()) return {};
   if (options.exact) {
@@ -281,9 +289,9 @@ class Session {
           AsyncWork::Parts{workload_, options_.strategy, layout, state_, fabric, arena_, live_,
                            view.generation, options_.steps, options_.update_log}));
     }
-    return StepsOf(std::make_shared<ViewWork>(
-        ViewWork::Parts{workload_, columns_, options_.strategy, SumsOf(options_), layout, state_,
-                        fabric, arena_, audit_, clock_, options_.noise_every, options_.steps}));
+    return StepsOf(std::make_shared<ViewWork>(ViewWork::Parts{
+        workload_, columns_, options_.strategy, SumsOf(options_), layout, state_, fabric, arena_,
+        audit_, clock_, options_.noise_every, options_.steps, DeviceOf(options_, workload_)}));
   }
 
   std::optional<Result<TrainEnd>> Work(const View& view, const Layout& layout, Fabric& fabric,

@@ -77,6 +77,10 @@ ViewWork::ViewWork(const Parts& parts)
       numbers_(parts.fabric, parts.layout.members,
                parts.layout.At(LastColumn(parts.strategy.grid))) {
   for (int column = 0; column < parts.strategy.grid.columns(); ++column) AddColumn(column);
+  const bool all = static_cast<int>(parts.layout.At(0).computers.size()) == parts.layout.members;
+  if (parts.device != nullptr && all && parts.layout.members > 1) {
+    group_ = std::make_unique<DeviceGroup>(*parts.device, parts.fabric, parts.layout.members);
+  }
 }
 
 ViewWork::~ViewWork() {
@@ -212,7 +216,7 @@ bool ViewWork::Backward(Strand& strand, std::size_t index, const UpdateStep& ste
 bool ViewWork::Measured(const UpdateStep& step) const {
   const auto& grid = parts_.strategy.grid;
   const auto every = parts_.measure_every;
-  if (every <= 0 || grid.columns() > 1 || grid.data < 2) return false;
+  if (every <= 0 || grid.columns() > 1 || grid.data < 2 || summed_) return false;
   return step.completed % every == 0 || step.completed / every != (step.last() - 1) / every;
 }
 
@@ -225,7 +229,53 @@ UpdateStep ViewWork::NextStep() const {
   return out;
 }
 
+namespace {
+
+// Passes buckets on whose own part is summed up.
+class DeviceProgress final : public ShardProgress {
+ public:
+  DeviceProgress(const Buckets& buckets, const Fabric& fabric, Exchange& exchange)
+      : buckets_(buckets), fabric_(fabric), exchange_(exchange) {}
+  bool Need(Extent /*parameters*/) override { return !fabric_.aborted(); }
+  bool Ready(std::size_t first) override {
+    for (; done_ < buckets_.size() && buckets_[done_].first >= first; ++done_) {
+      exchange_.NodeReady(done_, 0);
+    }
+    return !fabric_.aborted();
+  }
+
+ private:
+  const Buckets& buckets_;
+  const Fabric& fabric_;
+  Exchange& exchange_;
+  std::size_t done_ = 0;
+};
+
+}  // namespace
+
+// All shards at once: there is one column, and one strand.
+bool ViewWork::RunOnDevice(Strand& strand, const UpdateStep& step) {
+  const auto& state = parts_.state.At(strand.column);
+  for (int shard = strand.run.first; shard < strand.run.last; ++shard) {
+    if (parts_.audit == nullptr || parts_.audit->Take(step.completed, strand.column, shard))
+      continue;
+    parts_.fabric.Abort("the audit cannot be written");
+    return false;
+  }
+  DeviceProgress progress(state.buckets(), parts_.fabric, *strand.exchange);
+  auto results = parts_.device->Compute(
+      {step.completed, strand.run, state.buckets(), parts_.layout.members, parts_.fabric.rank()},
+      state.Parameters(step.completed), strand.At(0), progress);
+  if (!results) {
+    parts_.fabric.Abort(results.error().message);
+    return false;
+  }
+  strand.results = std::move(*results);
+  return progress.Ready(0);
+}
+
 bool ViewWork::RunStrand(Strand& strand, const UpdateStep& step) {
+  if (summed_) return RunOnDevice(strand, step);
   auto& work = *parts_.columns[static_cast<std::size_t>(strand.column)];
   const auto parameters = parts_.state.At(strand.column).Parameters(step.completed);
   if (strand.batches != step.batches) {
@@ -263,7 +313,7 @@ Result<StepNumbers> ViewWork::Step(const AskWord& word) {
   double square_before = 0;
   for (const auto& exchange : exchanges_) square_before += exchange->square();
   courier_.Begin(completed);
-  for (auto& exchange : exchanges_) exchange->Begin(step, Measured(step));
+  for (auto& exchange : exchanges_) exchange->Begin(step, Measured(step), summed_);
   std::vector<std::thread> threads;
   for (std::size_t i = 1; i < strands_.size(); ++i) {
     threads.emplace_back([this, i, &step] { RunStrand(*strands_[i], step); });
@@ -292,6 +342,7 @@ Result<StepNumbers> ViewWork::Step(const AskWord& word) {
   }
   Word said = word(step.last());
   said.square_before = square_before;
+  said.joined = group_ != nullptr && group_->joined();
   auto numbers = numbers_.Swap(completed, mine, said);
   if (!strands_.empty()) {
     if (const auto finished = finish(); !finished) return tl::unexpected(finished.error());
@@ -302,10 +353,12 @@ Result<StepNumbers> ViewWork::Step(const AskWord& word) {
   }
   parts_.state.Complete(step.last());
   next_ = numbers->next;
+  const bool measured = Measured(step);
+  summed_ = group_ != nullptr && numbers->joined;
   numbers->compute_ns = compute_ns;
   numbers->measured = std::exchange(measured_, {});
   numbers->measured_batches = std::exchange(measured_batches_, step.batches);
-  if (Measured(step)) measured_ = numbers->shards;
+  if (measured) measured_ = numbers->shards;
   return numbers;
 }
 

@@ -21,6 +21,7 @@
 #include "train/run/batch_plan.h"
 #include "train/run/column_work.h"
 #include "train/run/courier.h"
+#include "train/run/device_group.h"
 #include "train/run/exchange.h"
 #include "train/run/layout.h"
 #include "train/run/numbers.h"
@@ -58,6 +59,7 @@ class ViewWork {
     Clock& clock;
     std::int64_t measure_every;  // steps whose gradients' norms are taken; 0: none
     std::int64_t steps;          // of the run
+    DeviceSum* device;           // null: gradients are summed up here
   };
   explicit ViewWork(const Parts& parts);
   ~ViewWork();
@@ -75,6 +77,7 @@ class ViewWork {
   void AddColumn(int column);
   UpdateStep NextStep() const;
   bool RunStrand(Strand& strand, const UpdateStep& step);
+  bool RunOnDevice(Strand& strand, const UpdateStep& step);
   bool Backward(Strand& strand, std::size_t index, const UpdateStep& step);
   bool Measured(const UpdateStep& step) const;
 
@@ -85,8 +88,10 @@ class ViewWork {
   std::vector<ShardResult> measured_;  // all shards of the step before, where it was measured
   std::int64_t measured_batches_ = 1;
   bool finished_ = false;
+  bool summed_ = false;  // the next step is, on the devices
   std::vector<std::unique_ptr<Strand>> strands_;
   std::vector<std::unique_ptr<Exchange>> exchanges_;  // they end first: they read the strands'
+  std::unique_ptr<DeviceGroup> group_;
 };
 
 }  // namespace muster::train

@@ -20,6 +20,7 @@
 namespace muster::train {
 
 class ColumnWork;
+class DeviceSum;
 
 // While a shard is computed. Each call may wait; false: break off, the step will not count.
 class ShardProgress {
@@ -80,6 +81,9 @@ class Workload {
   virtual std::vector<std::uint64_t> SamplesOf(std::int64_t /*step*/, int /*shard*/) const {
     return {};
   }
+
+  // Where gradients can be summed up on devices; null: they cannot.
+  virtual DeviceSum* device_sum() { return nullptr; }
 
   // The whole as one column by Compute; an error: it cannot be cut like this.
   virtual Result<std::unique_ptr<ColumnWork>> Column(const Cut& cut);

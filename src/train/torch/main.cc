@@ -22,6 +22,8 @@ int main(int argc, char** argv) {
     app.add_option("--loss-scale", flags.loss_scale, "a power of two, for float16: 1024");
     app.add_option("--threads", flags.threads, "of torch in each worker; part of the result")
         ->check(CLI::Range(1, 1024));
+    app.add_option("--sum", flags.sum,
+                   "of gradients on GPUs with --exact false: nccl | mesh | auto");
   };
   program.open = [&](const muster::train::ModelRun& run) {
     return muster::train::OpenTorchRun(run, flags);

@@ -258,6 +258,7 @@ Result<OpenedWorkload> OpenTorchRun(const ModelRun& run, const TorchFlags& flags
                                                      .precision = flags.precision,
                                                      .loss_scale = flags.loss_scale,
                                                      .threads = flags.threads,
+                                                     .sum = flags.sum,
                                                      .optimizer = run.optimizer,
                                                      .rate = run.rate,
                                                      .kernels = run.kernels,

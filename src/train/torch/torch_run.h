@@ -20,6 +20,7 @@ struct TorchFlags {
   std::string precision = "float32";
   double loss_scale = 1;
   int threads = 1;
+  std::string sum = "auto";
 };
 
 // "conv:digits", "conv:fashion", "transformer:layers=2,width=64,heads=4,context=64,dropout=0.1";

@@ -24,6 +24,8 @@
 #include "base/check.h"
 #include "train/exact/philox.h"
 #include "train/members/terms.h"
+#include "train/run/device_sum.h"
+#include "train/torch/nccl_group.h"
 
 namespace muster::train {
 
@@ -107,6 +109,9 @@ Result<void> CheckOptions(const TorchOptions& options) {
   if (precision == "float16" && options.device == "cpu") {
     return Fail(ErrorCode::kInvalid, "float16 is for a GPU", "use bfloat16 on the CPU");
   }
+  if (options.sum != "auto" && options.sum != "mesh" && options.sum != "nccl") {
+    return Fail(ErrorCode::kInvalid, "no way to sum '" + options.sum + "'", "auto, mesh or nccl");
+  }
   if (!IsPowerOfTwo(options.loss_scale)) {
     return Fail(ErrorCode::kInvalid, "the scale of the loss is no power of two",
                 "1, 1024, 65536, ...: then it rounds nothing");
@@ -141,12 +146,26 @@ class TorchWorkload::Gradients {
   }
 
   void Begin(std::span<float> into, ShardProgress& progress) {
-    into_ = into;
-    progress_ = &progress;
-    whole_ = true;
+    group_ = nullptr;
+    Expect(into, progress);
+    Again(true);
+    sent_ = into.size();
+  }
+
+  // Several shards into one sum, which a group of GPUs sums further.
+  void Begin(const DeviceSum::Task& task, NcclGroup& group, std::span<float> into,
+             ShardProgress& progress) {
+    group_ = &group;
+    task_ = task;
+    summed_ = 0;
+    all_.zero_();
+    Expect(into, progress);
+  }
+  // The next shard; with the last one parts of the sum are final.
+  void Again(bool last) {
     std::fill(came_.begin(), came_.end(), false);
     final_ = came_.size();
-    sent_ = into.size();
+    last_ = last;
   }
 
   // On the thread that runs backward for this device; the caller of backward waits meanwhile.
@@ -156,7 +175,8 @@ class TorchWorkload::Gradients {
       into.copy_(gradient);
       if (scale_ != 1) into.mul_(scale_);
     } else {
-      Part(index, index + 1).view(gradient.sizes()).copy_(gradient);
+      auto into = Part(index, index + 1).view(gradient.sizes());
+      group_ != nullptr ? into.add_(gradient) : into.copy_(gradient);
     }
     Note(index);
   }
@@ -165,7 +185,9 @@ class TorchWorkload::Gradients {
   bool End() {
     for (std::size_t index = came_.size(); index-- > 0;) {
       if (came_[index]) continue;
-      if (device_.is_cpu()) {
+      if (group_ != nullptr) {
+        // what the shards before have is there
+      } else if (device_.is_cpu()) {
         std::ranges::fill(into_.subspan(offsets_[index], offsets_[index + 1] - offsets_[index]), 0);
       } else {
         Part(index, index + 1).zero_();
@@ -173,10 +195,15 @@ class TorchWorkload::Gradients {
       Note(index);
     }
     for (auto& piece : pieces_) {
-      while (!piece.there.query()) std::this_thread::yield();
+      while (whole_ && !piece.there.query()) {
+        std::this_thread::yield();
+        // A sum may wait for somebody who is gone.
+        if (group_ != nullptr) whole_ = progress_->Need({0, 0}) && !group_->Broken();
+      }
+      if (!whole_) break;
       std::memcpy(into_.data() + piece.floats.first, pinned_.data_ptr<float>() + piece.floats.first,
                   piece.floats.size() * sizeof(float));
-      whole_ = whole_ && progress_->Ready(piece.floats.first);
+      whole_ = progress_->Ready(piece.ready);
     }
     pieces_.clear();
     return whole_;
@@ -185,8 +212,15 @@ class TorchWorkload::Gradients {
  private:
   struct Piece {
     Extent floats;
+    std::size_t ready = 0;  // the gradient from here on is as it will stay, then
     c10::Event there;
   };
+
+  void Expect(std::span<float> into, ShardProgress& progress) {
+    into_ = into;
+    progress_ = &progress;
+    whole_ = true;
+  }
 
   torch::Tensor Part(std::size_t first, std::size_t last) const {
     return all_.narrow(0, Signed(offsets_[first]), Signed(offsets_[last] - offsets_[first]));
@@ -196,9 +230,13 @@ class TorchWorkload::Gradients {
     came_[index] = true;
     const auto before = final_;
     while (final_ > 0 && came_[final_ - 1]) --final_;
-    if (final_ == before) return;
+    if (final_ == before || !last_) return;
     const auto first = offsets_[final_];
-    if (device_.is_cpu()) {
+    if (group_ != nullptr) {
+      while (summed_ < task_.buckets.size() && task_.buckets[summed_].first >= first) {
+        Sum(task_.buckets[summed_++]);
+      }
+    } else if (device_.is_cpu()) {
       whole_ = whole_ && progress_->Ready(first);
     } else if (sent_ - first >= kPieceFloats || (final_ == 0 && sent_ > 0)) {
       Send({first, std::exchange(sent_, first)});
@@ -207,16 +245,34 @@ class TorchWorkload::Gradients {
 
   // To the host on a stream of its own, so that the work on earlier layers goes on.
   void Send(Extent floats) {
+    Complete(floats);
+    Copy(floats, floats.first);
+  }
+
+  // Over all workers first; then the own part alone comes here.
+  void Sum(Extent bucket) {
+    Complete(bucket);
+    std::vector<Extent> parts;
+    for (int i = 0; i < task_.parts; ++i) parts.push_back(PartOf(bucket, task_.parts, i));
+    if (!group_->Reduce(all_.data_ptr<float>(), parts, *copying_)) whole_ = false;
+    Copy(parts[static_cast<std::size_t>(task_.part)], bucket.first);
+  }
+
+  // What is computed of it so far is there before anything else happens on the stream of copies.
+  void Complete(Extent floats) {
     const c10::impl::VirtualGuardImpl gpu(device_.type());
-    const auto part = all_.narrow(0, Signed(floats.first), Signed(floats.size()));
-    if (scale_ != 1) part.mul_(scale_);
+    if (scale_ != 1) all_.narrow(0, Signed(floats.first), Signed(floats.size())).mul_(scale_);
     c10::Event complete(device_.type());
     complete.record(gpu.getStream(all_.device()));
     if (!copying_) copying_ = gpu.getStreamFromGlobalPool(all_.device());
     complete.block(*copying_);
+  }
+
+  void Copy(Extent floats, std::size_t ready) {
     const c10::StreamGuard guard(*copying_);
+    const auto part = all_.narrow(0, Signed(floats.first), Signed(floats.size()));
     pinned_.narrow(0, Signed(floats.first), Signed(floats.size())).copy_(part, true);
-    pieces_.push_back({floats, c10::Event(device_.type())});
+    pieces_.push_back({floats, ready, c10::Event(device_.type())});
     pieces_.back().there.record(*copying_);
   }
 
@@ -229,10 +285,52 @@ class TorchWorkload::Gradients {
   std::span<float> into_;
   ShardProgress* progress_ = nullptr;
   bool whole_ = true;
+  NcclGroup* group_ = nullptr;  // that sums further; or null
+  DeviceSum::Task task_;
+  std::size_t summed_ = 0;      // buckets
+  bool last_ = true;            // shard
   torch::Tensor all_, pinned_;  // the gradient on the GPU, and where the host sees it
   std::optional<c10::Stream> copying_;
   std::vector<Piece> pieces_;
 };
+
+// Sums on the GPUs of a gang.
+class TorchWorkload::OnDevice final : public DeviceSum {
+ public:
+  OnDevice(TorchWorkload& workload, std::unique_ptr<NcclGroup> group)
+      : workload_(workload), group_(std::move(group)) {}
+
+  std::string Device() const override { return group_->Device(); }
+  Result<std::string> Invite() override { return group_->Invite(); }
+  Result<void> Join(const std::string& invitation, int rank, int size) override {
+    return group_->Join(invitation, rank, size);
+  }
+  void Leave() override { group_->Leave(); }
+  Result<std::vector<ShardResult>> Compute(const Task& task, std::span<const float> parameters,
+                                           std::span<float> gradient,
+                                           ShardProgress& progress) override {
+    auto& gradients = *workload_.gradients_;
+    std::vector<ShardResult> out;
+    try {
+      gradients.Begin(task, *group_, gradient, progress);
+      for (int shard = task.shards.first; shard < task.shards.last; ++shard) {
+        gradients.Again(shard + 1 == task.shards.last);
+        out.push_back(workload_.Run(task.step, shard, parameters));
+      }
+      if (gradients.End()) return out;
+    } catch (const std::exception& error) {
+      CheckFailed("a shard is computed", __FILE__, __LINE__, "torch: " + Wrong(error));
+    }
+    group_->Leave();  // whatever waits on the GPU ends
+    return Fail(ErrorCode::kUnavailable, "the sum on the GPUs was broken off");
+  }
+
+ private:
+  TorchWorkload& workload_;
+  std::unique_ptr<NcclGroup> group_;
+};
+
+DeviceSum* TorchWorkload::device_sum() { return on_device_.get(); }
 
 Result<std::unique_ptr<TorchWorkload>> TorchWorkload::Open(TorchJob job,
                                                            const TorchOptions& options) {
@@ -293,6 +391,14 @@ Result<void> TorchWorkload::Prepare() {
     }
   }
   gradients_ = std::make_unique<Gradients>(*this, parameters_.size());
+  if (!device_.is_cpu() && options_.sum != "mesh") {
+    if (auto group = NcclGroup::Make())
+      on_device_ = std::make_unique<OnDevice>(*this, std::move(group));
+  }
+  if (options_.sum == "nccl" && !on_device_) {
+    return Fail(ErrorCode::kUnavailable, "no sums by NCCL here",
+                "they need --device cuda, and a torch with CUDA and NCCL when this was built");
+  }
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     parameters_[i].register_hook(
         [this, i](const torch::Tensor& gradient) { gradients_->Came(i, gradient); });
@@ -382,28 +488,30 @@ ShardResult TorchWorkload::Compute(std::int64_t step, int shard, std::span<const
                                    std::span<float> gradient, ShardProgress& progress) {
   // Whoever gets an error from torch in the middle of a run cannot go on; the others can.
   try {
-    const auto batch = job_.data(step, shard);
     gradients_->Begin(gradient, progress);
     if (!progress.Need({0, parameters.size()})) return {};
-    if (batch.samples == 0) {
-      gradients_->End();
-      return {};
-    }
-    if (device_.is_cpu() || copied_step_ != step) Load(parameters);
-    copied_step_ = step;
-    const auto drawn =
-        Philox(options_.seed, {static_cast<std::uint32_t>(step),
-                               static_cast<std::uint32_t>(static_cast<std::uint64_t>(step) >> 32U),
-                               static_cast<std::uint32_t>(shard), kTorchStream});
-    torch::manual_seed(std::uint64_t{drawn[0]} << 32U | drawn[1]);
-    const auto loss = Forward(Here(batch));
-    (loss * (options_.loss_scale / static_cast<double>(job_.batch))).backward();
-    for (auto& parameter : parameters_) parameter.mutable_grad().reset();
-    if (!gradients_->End()) return {};
-    return {loss.item<double>(), batch.samples};
+    const auto result = Run(step, shard, parameters);
+    return gradients_->End() ? result : ShardResult{};
   } catch (const std::exception& error) {
     CheckFailed("a shard is computed", __FILE__, __LINE__, "torch: " + Wrong(error));
   }
+}
+
+// Forward and back; what is to become of the gradients was said before.
+ShardResult TorchWorkload::Run(std::int64_t step, int shard, std::span<const float> parameters) {
+  const auto batch = job_.data(step, shard);
+  if (batch.samples == 0) return {};
+  if (device_.is_cpu() || copied_step_ != step) Load(parameters);
+  copied_step_ = step;
+  const auto drawn =
+      Philox(options_.seed, {static_cast<std::uint32_t>(step),
+                             static_cast<std::uint32_t>(static_cast<std::uint64_t>(step) >> 32U),
+                             static_cast<std::uint32_t>(shard), kTorchStream});
+  torch::manual_seed(std::uint64_t{drawn[0]} << 32U | drawn[1]);
+  const auto loss = Forward(Here(batch));
+  (loss * (options_.loss_scale / static_cast<double>(job_.batch))).backward();
+  for (auto& parameter : parameters_) parameter.mutable_grad().reset();
+  return {loss.item<double>(), batch.samples};
 }
 
 void TorchWorkload::Update(const UpdateStep& step, std::span<const float> gradient,

@@ -51,6 +51,9 @@ struct TorchOptions {
   // on what overflowed before. A gradient that overflows leaves its parameter as it is.
   double loss_scale = 1;
   int threads = 1;
+  // Of gradients on GPUs in fast mode: "nccl", "mesh" (the runtime's own), or "auto": NCCL where
+  // each worker has a GPU of its own and this was built with it.
+  std::string sum = "auto";
   std::string optimizer = "adam";
   std::string rate = "constant:rate=0.003";
   std::string kernels = "auto";  // of the optimiser
@@ -74,6 +77,8 @@ class TorchWorkload final : public Workload {
               std::span<const float> parameters, std::span<const float> state,
               std::span<float> new_parameters, std::span<float> new_state) const override;
 
+  DeviceSum* device_sum() override;
+
   // The module with these parameters, which must stay where they are while it is used; and a batch
   // where the module is.
   torch::nn::Module& With(std::span<const float> parameters);
@@ -83,6 +88,7 @@ class TorchWorkload final : public Workload {
 
  private:
   class Gradients;
+  class OnDevice;
 
   TorchWorkload(TorchJob job, const TorchOptions& options, const Kernels& kernels,
                 const OptimizerSpec& optimizer, const RateSpec& rate);
@@ -90,6 +96,7 @@ class TorchWorkload final : public Workload {
   Result<void> Try();
   void Load(std::span<const float> parameters);
   torch::Tensor Forward(const TorchBatch& batch);
+  ShardResult Run(std::int64_t step, int shard, std::span<const float> parameters);
 
   TorchJob job_;
   TorchOptions options_;
@@ -102,6 +109,7 @@ class TorchWorkload final : public Workload {
   torch::Tensor copy_;                     // of all parameters, on a GPU
   std::int64_t copied_step_ = -1;
   std::unique_ptr<Gradients> gradients_;
+  std::unique_ptr<OnDevice> on_device_;
 };
 
 }  // namespace muster::train
