@@ -361,9 +361,10 @@ void AddRunVerbs(Verbs& verbs) {
                          "muster runs show @last\nmuster runs show resnet --number samples_per_s",
                          [w](Session& s) { return ShowRun(s, *w); });
   AddOption(show, "JOB", w->job, "name, id or @last").Required().NameOf("job");
-  auto* compare = verbs.Add(
-      group, "compare", "Several side by side, and what their files differ in",
-      "muster runs compare resnet notebook --number loss", [w](Session& s) { return Compare(s, *w); });
+  auto* compare =
+      verbs.Add(group, "compare", "Several side by side, and what their files differ in",
+                "muster runs compare resnet notebook --number loss",
+                [w](Session& s) { return Compare(s, *w); });
   AddOption(compare, "JOB", w->jobs, "names, ids or @last; two or more").Required().NameOf("job");
   for (auto* command : {show, compare}) {
     AddOption(command, "--number", w->number, "which one is drawn; default loss");

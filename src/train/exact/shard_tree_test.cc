@@ -76,8 +76,8 @@ TEST(ShardTreeTest, TheSumDoesNotDependOnWhoHoldsWhichShards) {
 
 TEST(ShardTreeTest, WhatCannotBeSummedIsLeft) {
   const auto some = SumsOver({{0, 1}, {1, 2}, {3, 4}, {4, 6}, {6, 8}}, 8);
-  EXPECT_THAT(some.sums, ElementsAre(ShardSum{{0, 2}, {0, 1}, {1, 2}},
-                                     ShardSum{{4, 8}, {4, 6}, {6, 8}}));
+  EXPECT_THAT(some.sums,
+              ElementsAre(ShardSum{{0, 2}, {0, 1}, {1, 2}}, ShardSum{{4, 8}, {4, 6}, {6, 8}}));
   EXPECT_THAT(some.left, ElementsAre(ShardRange{0, 2}, ShardRange{3, 4}, ShardRange{4, 8}));
   EXPECT_THAT(SumsOver({{0, 4}, {4, 8}}, 8).left, ElementsAre(ShardRange{0, 8}));
   EXPECT_THAT(SumsOver({}, 8).left, ElementsAre());
