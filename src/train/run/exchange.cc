@@ -205,6 +205,7 @@ Result<void> Exchange::Carry(std::size_t bucket, std::size_t index) {
   const auto part = PartAt(bucket, index);
   if (part.size() == 0) return {};
   std::vector<float*> out;
+  out.reserve(carried_to_.size());
   for (const auto sum : carried_to_) out.push_back(sum.data() + part.first);
   if (auto summed = SumUp(carried_, bucket, index, part, out); !summed) return summed;
   for (std::size_t i = 0; i < out.size(); ++i) {

@@ -54,6 +54,7 @@ std::vector<int> RingOver(const std::vector<int>& hosts) {
     places[{static_cast<int>(before), host}] = rank;
   }
   std::vector<int> out;
+  out.reserve(places.size());
   for (const auto& [place, rank] : places) out.push_back(rank);
   return out;
 }

@@ -74,7 +74,7 @@ int Routes::Towards(std::size_t part, int rank) const {
   return !carrier || *carrier == rank ? owner : *carrier;
 }
 
-Routes::Planned Routes::Plan(std::map<ShardRange, SumPlan::Input> inputs) const {
+Routes::Planned Routes::Plan(const std::map<ShardRange, SumPlan::Input>& inputs) const {
   Planned out;
   std::map<ShardRange, std::size_t> index;
   std::vector<ShardRange> nodes;
@@ -110,7 +110,7 @@ Routes::Planned Routes::OfHost(int host) const {
     const auto& gradient = gradients_[i];
     if (HostOf(gradient.rank) == host) inputs[gradient.range] = {gradient.rank, false, i};
   }
-  return Plan(std::move(inputs));
+  return Plan(inputs);
 }
 
 std::optional<SumPlan> Routes::Carried(std::size_t part, int rank) const {
@@ -134,7 +134,7 @@ SumPlan Routes::Owned(std::size_t part) const {
       for (std::size_t k = 0; k < left.size(); ++k) inputs[left[k]] = {*carrier, true, k};
     }
   }
-  auto out = Plan(std::move(inputs)).plan;
+  auto out = Plan(inputs).plan;
   MUSTER_CHECK(out.results.size() == 1, "the gradients of all make the whole");
   return out;
 }

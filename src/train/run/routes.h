@@ -70,7 +70,7 @@ class Routes {
     std::vector<ShardRange> left;  // by result
   };
   std::optional<int> Carrier(std::size_t part, int host) const;
-  Planned Plan(std::map<ShardRange, SumPlan::Input> inputs) const;
+  Planned Plan(const std::map<ShardRange, SumPlan::Input>& inputs) const;
   Planned OfHost(int host) const;
 
   const ColumnLayout& at_;
