@@ -109,7 +109,7 @@ class Golden(Case):
         return f"$ muster {line}".rstrip() + "\n" + self.normal(text)
 
     def normal(self, text):
-        for pattern, word in ((r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "TIME"), (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "TIME"), (r"(?m)^\d+ +TIME", "N  TIME"),
+        for pattern, word in ((r"likely in [0-9dhms]+", "likely in DURATION"), (r'"likely_ms": \d+', '"likely_ms": MS'), (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "TIME"), (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "TIME"), (r"(?m)^\d+ +TIME", "N  TIME"),
                               (r"\b\d+ (s|min)\b", "N s"), (r'("revision": )\d+', r"\1N"), (rf"\b{re.escape(getpass.getuser())}\b", "USER"),
                               (re.escape(str(self.folder)), "FOLDER"), (r"(?<=\S)  +", "  ")):
             text = re.sub(pattern, word, text)
