@@ -6,8 +6,9 @@
 namespace muster::engine {
 namespace {
 
-constexpr std::size_t kMostEnds = 512;      // jobs that one look ahead lets end
-constexpr std::size_t kTogether = 16;       // of those that end at one moment, between two looks
+constexpr std::size_t kMostEnds = 512;         // jobs that one look ahead lets end
+constexpr std::size_t kMostEndsWithin = 4096;  // the same for a limit, of all queues
+constexpr std::size_t kTogether = 16;          // of those that end at one moment, between two looks
 constexpr int kMostTries = 16;              // of places, where numbers alone would allow the gang
 constexpr std::int64_t kStandsMs = 30'000;  // before it is looked whether it could be sooner
 
@@ -71,10 +72,11 @@ bool Timeline::Renew(Reservation& made, std::int64_t now_ms) {
   return true;
 }
 
-// What a job leaves below the queues of the gang need not be kept for it now.
-void Timeline::Leaves(JobId id, Reservation& made) const {
+// What a job leaves below the queues of the gang need not be kept for it now. False: nothing.
+bool Timeline::Leaves(JobId id, Reservation& made) const {
   const JobState& job = cluster_.job(id);
-  if (made.fixed && job.preemptible) return;
+  if (made.fixed && job.preemptible) return false;
+  if (!cluster_.queues().IsBelow(job.queue, made.within.back().queue)) return false;
   Vec cost;
   for (std::uint32_t i = 0; i < job.workers.size(); ++i) {
     if (job.workers[i].place.Holds()) cost.Add(cluster_.CostOf({id, i}), cluster_.queues().dims());
@@ -84,6 +86,7 @@ void Timeline::Leaves(JobId id, Reservation& made) const {
       within.room.Subtract(cost, cluster_.queues().dims());
     }
   }
+  return true;
 }
 
 // What the gang and those who are still there then hold, of the queue's bound; of fixed work the
@@ -121,8 +124,8 @@ std::optional<Reservation> Timeline::ReserveWithin(const Piece& piece, std::int6
   }
   std::size_t ended = 0;
   for (const auto& [at_ms, other] : cluster_.EndsAfter(now_ms)) {
-    if (found.within.empty() || ended++ == kMostEnds) break;
-    Leaves(other, found);
+    if (found.within.empty() || ended++ == kMostEndsWithin) break;
+    if (!Leaves(other, found)) continue;
     found.at_ms = at_ms;
     if (MayHave(found)) return found;
   }

@@ -29,7 +29,7 @@ struct Reservation {
     QueueId queue = kNone;
     Vec room;  // that is kept for it now
   };
-  std::vector<Within> within;  // its queue and those above
+  std::vector<Within> within;  // its queue and those above, the highest last
   Vec cost;
   bool fixed = false;
 };
@@ -49,7 +49,7 @@ class Timeline {
  private:
   bool Fits(const Piece& piece, std::vector<Hold>& out);
   void KeepWhatIsFree(Reservation& made) const;
-  void Leaves(JobId job, Reservation& made) const;
+  bool Leaves(JobId job, Reservation& made) const;
   bool MayHave(const Reservation& made) const;
 
   Cluster& cluster_;
