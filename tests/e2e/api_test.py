@@ -166,7 +166,7 @@ class Documented(Case):
     def reporting(self, submit, name):
         """A job that has told a step and a model, and runs on."""
         one = submit({**job("", name=name, queue="open", checkpoint={"grace": "0s"}), "gpus": 0, "command": [sys.executable, "-c", TELLS]})
-        self.until(lambda: name in [run["name"] for run in self.daemon.call("GET", "runs")["runs"]])
+        self.until(lambda: any(run["name"] == name and {"step", "model"} <= run["status"].keys() for run in self.daemon.call("GET", "runs")["runs"]))
         return one
 
     def test_every_documented_call_answers_as_documented(self):

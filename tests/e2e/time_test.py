@@ -101,7 +101,7 @@ class Time(unittest.TestCase):
         for node in self.daemon.call("GET", "nodes")["nodes"]:
             self.daemon.call("POST", f"nodes/{node['name']}:cordon")
         self.assertIn("never", self.why(job)["estimate"])
-        self.assertIn("never, as things are", self.muster("why", "taught").stdout)
+        self.assertIn("it will never start, as things are", self.muster("why", "taught").stdout)
         self.assertNotIn("estimate", self.why(self.daemon.submit({**spec("after", 1), "after": ["taught:ok"]})))
 
 

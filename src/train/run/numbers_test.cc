@@ -26,7 +26,8 @@ class NumbersTest : public testing::Test {
                                   static_cast<double>(word.next.batches),
                                   word.next.noise,
                                   word.busy ? 1.0 : 0.0,
-                                  static_cast<double>(word.unwritten)};
+                                  static_cast<double>(word.unwritten),
+                                  word.joined ? 1.0 : 0.0};
     fabric_.Put(rank, StepTag(step, 0, TagKind::kNumbers), row);
   }
   // The words of all three in a step.
@@ -57,6 +58,13 @@ TEST_F(NumbersTest, ACheckpointIsWrittenWhenTheChiefSaysSoAndNobodyIsBusy) {
   EXPECT_FALSE(numbers.busy);
   EXPECT_EQ(numbers.unwritten, 41);
   EXPECT_EQ(Swap(4, {}, {}, {}).unwritten, -1);
+}
+
+TEST_F(NumbersTest, TheDevicesSumWhenAllHaveJoined) {
+  const Word joined{.joined = true};
+  EXPECT_FALSE(Swap(0, joined, joined, {}).joined);
+  EXPECT_FALSE(Swap(1, joined, {}, joined).joined);
+  EXPECT_TRUE(Swap(2, joined, joined, joined).joined);
 }
 
 TEST_F(NumbersTest, WhatWasToldIsTakenByAllBeforeItsMemoryGoes) {
