@@ -62,7 +62,7 @@ Result<bool> DeviceGroup::AllApart() {
   return !names.contains("") && static_cast<int>(names.size()) == members_;
 }
 
-// Bytes that may be zero, as text: its hexadecimal digits would not fit, so its length comes first.
+// Its length comes first: bytes of it may be zero. Empty: there is no group.
 Result<std::string> DeviceGroup::Invitation() {
   Told told{};
   if (fabric_.rank() != 0) {
