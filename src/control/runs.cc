@@ -68,7 +68,7 @@ void Runs::Hear(const JobRecord& job, std::uint32_t worker, const contract::Repo
   const bool speaks =
       head.reports == 0 || worker <= head.worker || report.at_ms - head.last_ms > kSilentMs;
   // What was heard before is said again after a restart of the daemon.
-  const bool news = report.at_ms > head.last_ms && report.step && *report.step != head.step;
+  const bool news = report.at_ms >= head.last_ms && report.step && *report.step != head.step;
   if (speaks && news) {
     head.worker = worker;
     head.last_ms = report.at_ms;

@@ -113,6 +113,8 @@ TEST_F(RunsTest, TakesAModelFromWhoeverKeptOne) {
   EXPECT_EQ(runs_->Head(7)->model_hash, "00ff");
   EXPECT_EQ(runs_->Head(7)->model_numbers.at("test_loss").value, 0.5);
   EXPECT_EQ(runs_->Head(7)->worker, 0U);
+  Hear(0, 2, 1'100, 2);
+  EXPECT_EQ(runs_->Head(7)->step, 2) << "of the same moment as the model";
 }
 
 TEST_F(RunsTest, TakesTheLastStepThatComesTogetherWithTheModel) {
