@@ -202,10 +202,13 @@ def loss(report, folder):
             time.sleep(random.uniform(0, 0.05))
             told = now_us()
             victim.freeze() if freezes else victim.kill()
-            gang.wait(lambda: all(w.lost and w.lost[-1][1] > told and w.resizes[-1].at_us > told for w in others), 60)
-            seen = [worker.lost[-1][1] for worker in others]
+            gang.wait(lambda: all(w.resizes[-1].at_us > told for w in others), 60)
+            # Who sees nothing before the others have gone on without the victim has heard it from the first.
+            seen = [worker.lost[-1][1] if worker.lost and worker.lost[-1][1] > told else None for worker in others]
+            first = min(filter(None, seen))
+            seen = [at or first for at in seen]
             (frozen if freezes else dead).append((max(seen) - told) / 1e3)
-            recover.append(max(w.resizes[-1].at_us - w.lost[-1][1] for w in others) / 1e3)
+            recover.append(max(w.resizes[-1].at_us - at for w, at in zip(others, seen)) / 1e3)
             gang.wait(full(gang, WORKERS - 1), 60)
             if freezes:
                 victim.kill()

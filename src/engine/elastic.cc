@@ -12,16 +12,12 @@ namespace {
 
 constexpr int kPriceRounds = 40;
 
-double ValueOf(const ElasticJob& job, const ElasticSize& size) {
-  return size.value - (size.gpus == job.gpus || job.gpus == 0 ? 0 : job.change_cost);
-}
-
 // The index of the size that pays best at that price.
 std::size_t BestAt(const ElasticJob& job, double price) {
   std::size_t best = 0;
-  double most = ValueOf(job, job.sizes[0]) - price * job.sizes[0].gpus;
+  double most = job.sizes[0].value - price * job.sizes[0].gpus;
   for (std::size_t i = 1; i < job.sizes.size(); ++i) {
-    const double here = ValueOf(job, job.sizes[i]) - price * job.sizes[i].gpus;
+    const double here = job.sizes[i].value - price * job.sizes[i].gpus;
     if (here > most) {
       most = here;
       best = i;
@@ -67,7 +63,7 @@ void DivideRest(std::span<const ElasticJob> jobs, std::span<const std::size_t> a
       for (std::size_t i = chosen[j] + 1; i < sizes.size(); ++i) {
         const int more = sizes[i].gpus - now.gpus;
         if (more > left.For(jobs[j])) break;
-        const double gain = (ValueOf(jobs[j], sizes[i]) - ValueOf(jobs[j], now)) / more;
+        const double gain = (sizes[i].value - now.value) / more;
         if (gain <= most) continue;
         most = gain;
         best = {j, i};
@@ -234,7 +230,7 @@ double TypeSearch::ValueAt(const ElasticJob& job, int gpus) const {
   for (const auto& size : job.sizes) {
     if (size.gpus <= gpus) best = &size;
   }
-  return ValueOf(job, *best);
+  return best->value;
 }
 
 TypeSearch::Worth TypeSearch::WorthOf(const Parts& parts) const {

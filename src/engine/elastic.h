@@ -1,12 +1,10 @@
 // Elastic: how many GPUs each elastic job gets, of which type, and on which nodes they lie.
 //
-// Each job says what each size is worth to it, for each GPU type that it may have: the logarithm of
-// its goodput there, so that doubling one job counts as much as doubling another's. Of each type
-// one price for a GPU is sought at which the sizes that pay best for their jobs just fit; a size
-// that the job does not have costs the work that is lost by changing to it, and so does another
-// type. Who has which type is improved by moving one job or exchanging two, as long as that pays.
-// Places follow: who does not change stays, the others take whole nodes or the tightest part of
-// one, and small ones make room for large ones.
+// Each job says what each size is worth to it, for each GPU type that it may have, less what is
+// lost by changing to it. Of each type one price for a GPU is sought at which the sizes that pay
+// best for their jobs just fit. Who has which type is improved by moving one job or exchanging two,
+// as long as that pays. Places follow: who does not change stays, the others take whole nodes or
+// the tightest part of one, and small ones make room for large ones.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +21,6 @@ struct ElasticSize {
 struct ElasticJob {
   std::vector<ElasticSize> sizes;  // from the smallest on, which is what it needs to run
   int gpus = 0;                    // that it has
-  double change_cost = 0;          // in units of value
   // Where not all can run: the highest priority does, then who was served least.
   std::int64_t priority = 0;
   std::int64_t served = 0;

@@ -12,12 +12,15 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Speed grows with that power of the GPUs.
+// Speed grows with that power of the GPUs; a size other than the one that it has costs it
+// something.
 ElasticJob Scaling(double power, int has = 0, double change_cost = 0) {
   ElasticJob job;
-  for (const int gpus : {1, 2, 4, 8}) job.sizes.push_back({gpus, power * std::log(gpus)});
+  for (const int gpus : {1, 2, 4, 8}) {
+    const double changes = has == 0 || gpus == has ? 0 : change_cost;
+    job.sizes.push_back({gpus, power * std::log(gpus) - changes});
+  }
   job.gpus = has;
-  job.change_cost = change_cost;
   return job;
 }
 

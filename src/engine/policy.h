@@ -57,6 +57,7 @@ struct Policy {
   std::int64_t resize_pays_ms = 60'000;   // so soon a resize of a new job must pay for itself
   std::int64_t resize_patience_milli = 100;  // and so much later for each millisecond of its age
   std::int64_t grow_factor = 4;              // at most so many times the GPUs it is known to use
+  std::int64_t young_gpu_ms = 3'600'000;     // until it was served so much a job counts for more
   std::int64_t turn_gpu_ms = 3'600'000;      // a running job gives way to one served so much less
   std::int64_t assumed_runtime_ms = 3'600'000;          // of jobs of which nothing is known
   std::int64_t backfill_patience_ms = 24LL * 3600'000;  // who waited so long is passed by nobody

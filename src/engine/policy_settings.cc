@@ -109,6 +109,8 @@ constexpr auto kSettings = std::to_array<Setting>({
            &Policy::backfill_patience_ms, 0, kMostMs),
     Number("backfill_depth", "jobs behind the reservation that one cycle looks at", kCount,
            &Policy::backfill_depth, 0, kMostCount),
+    Number("young", "GPU time; a job served less counts for more", kDuration, &Policy::young_gpu_ms,
+           0, kMostMs),
     Number("turn", "GPU time; a running job gives way to one served so much less", kDuration,
            &Policy::turn_gpu_ms, 0, kMostMs),
 });

@@ -15,7 +15,12 @@ using model::GpuKind;
 
 namespace {
 
-constexpr double kStandstill = 1e-9;         // goodput of a size on which no batch runs
+constexpr double kStandstill = 1e-9;  // goodput of a size on which no batch runs
+// How many times faster a job is than at the least is worth log(kEven + that): speed-ups well below
+// it add up, so that most work is done; those above count by their ratio, so that all get some.
+constexpr double kEven = 8;
+constexpr double kCrawls = 1e-3;             // who is slower than that does not get on
+constexpr double kReluctance = 1.5;          // a change is charged so many times what it costs
 constexpr int kAttempts = 8;                 // to seat the jobs of a queue
 constexpr std::int64_t kSilentMs = 300'000;  // who has reported nothing by then is taken as linear
 
@@ -140,6 +145,13 @@ std::vector<Resizing::Candidate> Resizing::List(QueueId queue) const {
   return out;
 }
 
+// Most jobs are short: who has had little so far counts for more.
+double Resizing::WeightOf(const JobState& job) const {
+  const auto young = static_cast<double>(cluster_.policy().young_gpu_ms);
+  const auto served = static_cast<double>(job.served_gpu_ms);
+  return 1 / std::sqrt(1 + (served < young ? served / young : 1));
+}
+
 // The type that it has first, then those that it may have in the order in which it likes them. Who
 // runs and tells nothing stays.
 std::vector<TypeId> Resizing::TypesOf(const Candidate& candidate) const {
@@ -211,7 +223,7 @@ int Resizing::Reach(const Candidate& candidate, TypeId type) const {
 }
 
 // On as few nodes as it can. On a type that it never ran on: by what others gained from it.
-double Resizing::ValueOf(const Candidate& candidate, TypeId type, int workers) const {
+double Resizing::LogGoodput(const Candidate& candidate, TypeId type, int workers) const {
   const int per_node = std::max(1, halls_[type].node / candidate.each);
   const int nodes = (workers + per_node - 1) / per_node, gpus = workers * candidate.each;
   const auto& name = cluster_.nodes().type_name(type);
@@ -223,6 +235,20 @@ double Resizing::ValueOf(const Candidate& candidate, TypeId type, int workers) c
   const auto& known = speed->KnownFor(name);
   const double goodput = std::max(kStandstill, speed->GoodputOn(known, nodes, gpus));
   return std::log(goodput) + (known == name ? 0 : RatioOf(known, name));
+}
+
+// Of the smallest size that gets on, on the type that it has or likes best.
+double Resizing::LeastLogGoodput(const Candidate& candidate) const {
+  const JobState& job = cluster_.job(candidate.job);
+  const TypeId type = TypesOf(candidate).front();
+  const int most = static_cast<int>(job.workers.size());
+  int workers = LeastOf(job);
+  double least = LogGoodput(candidate, type, workers);
+  while (least <= std::log(kStandstill) && workers < most) {
+    workers = std::min(2 * workers, most);
+    least = LogGoodput(candidate, type, workers);
+  }
+  return least;
 }
 
 // Sizes on whole parts of a node: halves of it, then whole nodes, and the one it has. No sizes: it
@@ -255,10 +281,19 @@ ElasticJob Resizing::Weigh(const Candidate& candidate, TypeId type) const {
                       static_cast<double>(policy.resize_patience_milli) / kMilli * age;
   const auto cost =
       static_cast<double>(job.restart_cost_ms > 0 ? job.restart_cost_ms : policy.resize_cost_ms);
-  out.change_cost = std::log((pays + cost) / pays);
-  const double moves = own || has == 0 ? 0 : out.change_cost;
+  const double least_goodput = LeastLogGoodput(candidate);
+  const auto faster = [&](int workers) {
+    return std::exp(LogGoodput(candidate, type, workers) - least_goodput);
+  };
+  double lost = 0;  // by a change
+  if (has > 0) {
+    lost = kReluctance * faster(has) / (kEven + faster(has)) * std::log((pays + cost) / pays);
+  }
   for (const int workers : sizes) {
-    out.sizes.push_back({workers * candidate.each, ValueOf(candidate, type, workers) - moves});
+    const double changes = own && workers == has ? 0 : lost;
+    const double speed = faster(workers);
+    const double worth = std::log(speed < kCrawls ? speed : kEven + speed) - changes;
+    out.sizes.push_back({workers * candidate.each, WeightOf(job) * worth});
   }
   out.gpus = own ? candidate.held : 0;
   out.priority = job.priority;

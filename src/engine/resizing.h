@@ -66,7 +66,9 @@ class Resizing {
   std::vector<TypeId> TypesOf(const Candidate& candidate) const;
   void Survey(std::span<const Candidate> candidates);
   int Reach(const Candidate& candidate, TypeId type) const;
-  double ValueOf(const Candidate& candidate, TypeId type, int workers) const;
+  double LogGoodput(const Candidate& candidate, TypeId type, int workers) const;
+  double LeastLogGoodput(const Candidate& candidate) const;
+  double WeightOf(const JobState& job) const;
   ElasticJob Weigh(const Candidate& candidate, TypeId type) const;
   int Budget(QueueId queue, std::span<const Candidate> candidates) const;
   int RoomOf(QueueId queue, TypeId type, std::span<const Candidate> candidates) const;
