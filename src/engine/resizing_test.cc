@@ -176,6 +176,49 @@ TEST_F(ResizingTest, ANewJobGetsItsMinimumFromTheOthers) {
   EXPECT_EQ(Gpus(a), 4U);  // a whole node rather than scattered GPUs
 }
 
+// Three GPUs for two jobs that scale equally well.
+TEST_F(ResizingTest, WhoHasHadLittleGetsTheGreaterPart) {
+  for (const bool counts : {false, true}) {
+    Policy policy;
+    if (!counts) policy.young_gpu_ms = 0;
+    policy.resize_cost_ms = 0;
+    Make(policy, 0);
+    AddNode("n", 3, "");
+    const JobId old = Add("old", 1, 2);
+    Settle();
+    Report(old, 0.1);
+    Later(180 * kMinute);
+    const JobId young = Add("young", 1, 2);
+    Later(kMinute);
+    Report(young, 0.1);
+    Later(kMinute);
+    EXPECT_EQ(Gpus(old), counts ? 1U : 2U);
+    EXPECT_EQ(Gpus(young), counts ? 2U : 1U);
+  }
+}
+
+TEST_F(ResizingTest, WhoDoesNotGetOnWithItsLeastGetsWhatItNeeds) {
+  Policy policy;
+  policy.resize_cost_ms = 0;
+  Make(policy, 1);
+  auto model = Model(0.01);
+  model.limits = {48, 50, 32, 32};  // not on one GPU
+  ASSERT_EQ(model.Best(1, 1).goodput, 0);
+  ASSERT_GT(model.Best(1, 2).goodput, 0);
+  const JobId even = Add("even", 1, 2);
+  Settle();
+  Report(even, {{"", model}});
+  Later(120 * kMinute);
+  const JobId good = Add("good", 1, 4), other = Add("other", 1, 4);
+  Later(kMinute);
+  Report(good, 0.01);  // they count for more
+  Report(other, 0.01);
+  Later(kMinute);
+  EXPECT_EQ(Gpus(even), 2U);
+  EXPECT_EQ(Gpus(good), 1U);
+  EXPECT_EQ(Gpus(other), 1U);
+}
+
 TEST_F(ResizingTest, WithoutAReportNothingIsResized) {
   const JobId a = Add("a", 1, 8), b = Add("b", 1, 8);
   Settle();
