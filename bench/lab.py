@@ -1,28 +1,18 @@
 """The figures of the lab: how near its rivals come to their publications, and what Muster's own policy reaches.
 
-Called by bench/run with the function that reports. Everything is a run of `muster sim` on the public traces, which are no
-part of the tree: $MUSTER_TRACES names their folder, otherwise they are looked for in ../shared/traces.
+Called by bench/run with the function that reports. What settings were chosen on is in lab_choices.py.
 """
-import concurrent.futures
 import csv
 import json
-import os
-import pathlib
-import random
 import statistics
-import subprocess
 import sys
 
-from control import machine, run_parts
+import lab_choices
+from control import run_parts
+from lab_runs import LOADS, OPENB, POLLUX, ROOT, TRACES, play_file, side_by_side, sim, tell
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-MUSTER = ROOT / "build" / "release" / "bin" / "muster"
-TRACES = pathlib.Path(os.environ.get("MUSTER_TRACES", ROOT.parent / "shared" / "traces"))
-POLLUX, OPENB = TRACES / "pollux", TRACES / "openb"
-LOADS = {"0.5": "workloads-0.5", "1.0": "workloads", "2.0": "workloads-2.0"}
 POLLUX_SEEDS, OPENB_SEEDS = range(5), range(42, 52)
 COPIES, LARGE_NODES = 32, 512
-DRAWS = range(12, 20)  # workloads drawn anew; on 0 to 11 settings were chosen
 # By our name: the one in the publication's table.
 PLACERS = {"fgd": "06-FGD", "best-fit": "05-BestFit", "dot-product": "02-DotProd", "random": "01-Random",
            "clustering": "03-GpuClustering", "packing": "04-GpuPacking"}
@@ -30,26 +20,15 @@ FIGURES = {
     "exact": ["lab.tiresias_exact", "lab.optimus_exact"],
     "pollux": ["lab.pollux_error_pct"],
     "muster": ["lab.muster.jct_1x_s", "lab.muster.p99_1x_vs_pollux", "lab.muster.makespan_1x_vs_pollux",
-               "lab.muster.jct_2x_vs_pollux", "lab.decision_64_p50_ms", "lab.pollux.run_s"],
-    "drawn": ["lab.drawn.jct_1x_vs_pollux", "lab.drawn.jct_2x_vs_pollux"],
+               "lab.muster.jct_2x_vs_pollux", "lab.muster.jct_05x_vs_pollux", "lab.decision_64_p50_ms", "lab.pollux.run_s"],
     "large": ["lab.decision_2048_p50_ms"],
     "estimates": ["lab.estimate_coverage_pct", "lab.estimate_pinball_vs_queue_quantile"],
     "pooling": ["lab.pooling.wait_h", "lab.pooling.utilisation_pct", "lab.pooling.gpus_saved_ratio",
                 "lab.pooling.elastic_jct_ratio"],
     "openb": [*(f"lab.openb.{name.replace('-', '_')}_error_pts" for name in PLACERS), "lab.openb.muster_pct",
               "lab.openb.muster_worst_gain_pts", "lab.openb.run_s"],
+    **lab_choices.FIGURES,
 }
-
-
-def sim(*words):
-    run = subprocess.run([str(MUSTER), "sim", *map(str, words), "-o", "json"], capture_output=True, text=True)
-    if run.returncode:
-        sys.exit(f"muster sim {' '.join(map(str, words))} exited {run.returncode}: {run.stderr.strip()}")
-    return json.loads(run.stdout)
-
-
-def play_file(policy, file, seed=0):
-    return sim("run", "--set", "pollux", "--profiles", POLLUX, "--workload", file, "--policy", policy, "--seed", seed)
 
 
 def play(policy, load, workload, seed=0):
@@ -59,16 +38,6 @@ def play(policy, load, workload, seed=0):
 def published(policy, load):
     """By workload: the completion time of each job."""
     return json.loads((POLLUX / "reference" / f"jobload_{policy}-{load}.json").read_text())["jct_s"]
-
-
-def side_by_side(calls, how=play):
-    """The results of the calls, in their order, as many at a time as there are cores."""
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(lambda call: how(*call), calls))
-
-
-def tell(report, name, value, unit, samples, rival=None):
-    report(name, value, unit, samples, machine(), rival)
 
 
 def p99(times):
@@ -89,7 +58,7 @@ def exact(report, folder):
         same = []
         for load in LOADS:
             reference = published(theirs, load)
-            runs = side_by_side([(ours, load, workload) for workload in reference])
+            runs = side_by_side([(ours, load, workload) for workload in reference], play)
             for run, times in zip(runs, reference.values()):
                 same += [int(times[job["name"]] == job["jct_s"]) for job in run["jobs"]]
         tell(report, f"lab.{theirs}_exact", statistics.mean(same), "share", same)
@@ -101,14 +70,14 @@ def pollux(report, folder):
         for workload, times in published("pollux", load).items():
             calls += [("pollux", load, workload, seed) for seed in POLLUX_SEEDS]
             means += [statistics.mean(times.values())] * len(POLLUX_SEEDS)
-    ratios = [run["mean_jct_s"] / mean for run, mean in zip(side_by_side(calls), means)]
+    ratios = [run["mean_jct_s"] / mean for run, mean in zip(side_by_side(calls, play), means)]
     tell(report, "lab.pollux_error_pct", abs(statistics.mean(ratios) - 1) * 100, "%", ratios)
 
 
 def muster(report, folder):
     """Ours on the workloads of the publication; each ratio is one of means over them."""
     runs = {}
-    for load in ("1.0", "2.0"):
+    for load in LOADS:
         reference = published("pollux", load)
         runs[load] = [play("muster", load, workload) for workload in reference]  # one by one: they are timed
         theirs = {"mean_jct_s": [], "p99_jct_s": [], "makespan_s": []}
@@ -125,42 +94,12 @@ def muster(report, folder):
             tell(report, "lab.muster.p99_1x_vs_pollux", ratio["p99_jct_s"], "ratio", [run["p99_jct_s"] for run in runs[load]])
             tell(report, "lab.muster.makespan_1x_vs_pollux", ratio["makespan_s"], "ratio", [run["makespan_s"] for run in runs[load]])
         else:
-            tell(report, "lab.muster.jct_2x_vs_pollux", ratio["mean_jct_s"], "ratio", [run["mean_jct_s"] for run in runs[load]])
+            name = "2x" if load == "2.0" else "05x"
+            tell(report, f"lab.muster.jct_{name}_vs_pollux", ratio["mean_jct_s"], "ratio", [run["mean_jct_s"] for run in runs[load]])
     decisions = [run["policy_ms_p50"] for run in runs["1.0"]]
     tell(report, "lab.decision_64_p50_ms", statistics.median(decisions), "ms", decisions, ("Sia", 96))
     walls = [run["wall_s"] for run in runs["1.0"]]
     tell(report, "lab.pollux.run_s", statistics.median(walls), "s", walls)
-
-
-def draw(load, number, folder):
-    """A workload as large as those of a load: jobs and, within ten minutes, times of any of them."""
-    rows = []
-    files = sorted((POLLUX / LOADS[load]).glob("*.csv"))
-    for path in files:
-        with open(path, newline="") as file:
-            rows += csv.DictReader(file)
-    rng = random.Random(f"{load}-{number}")
-    jobs = []
-    for _ in range(len(rows) // len(files)):
-        like = rng.choice(rows)
-        time = int(rng.choice(rows)["time"]) + rng.randint(-600, 600)
-        jobs.append((max(0, time), like["application"], like["num_replicas"], like["batch_size"]))
-    path = folder / f"drawn-{load}-{number}.csv"
-    with open(path, "w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["name", "time", "application", "num_replicas", "batch_size"])
-        for index, (time, application, replicas, batch) in enumerate(sorted(jobs)):
-            writer.writerow([f"{application}-{index}", time, application, replicas, batch])
-    return path
-
-
-def drawn(report, folder):
-    """Ours against our Pollux on workloads that nothing was chosen on: the mean of the ratios."""
-    for load, name in (("1.0", "1x"), ("2.0", "2x")):
-        files = [draw(load, number, folder) for number in DRAWS]
-        runs = side_by_side([(policy, file) for file in files for policy in ("muster", "pollux")], play_file)
-        ratios = [ours["mean_jct_s"] / theirs["mean_jct_s"] for ours, theirs in zip(runs[::2], runs[1::2])]
-        tell(report, f"lab.drawn.jct_{name}_vs_pollux", statistics.mean(ratios), "ratio", ratios)
 
 
 def large(report, folder):
@@ -232,11 +171,12 @@ def openb(report, folder):
     tell(report, "lab.openb.run_s", statistics.median(walls), "s", walls)
 
 
-PARTS = {"exact": exact, "pollux": pollux, "muster": muster, "drawn": drawn, "large": large, "estimates": estimates, "pooling": pooling,
-         "openb": openb}
+PARTS = {"exact": exact, "pollux": pollux, "muster": muster, "large": large, "estimates": estimates, "openb": openb,
+         "pooling": pooling, **lab_choices.PARTS}
+ASKED_FOR = ("pooling", *lab_choices.PARTS)  # take many minutes each: only where they are named
 
 
 def run(words, report):
     if not POLLUX.is_dir() or not OPENB.is_dir():
         sys.exit(f"the public traces are not in {TRACES}; $MUSTER_TRACES names their folder")
-    run_parts(PARTS, FIGURES, words, report)
+    run_parts(PARTS, FIGURES, words or [part for part in PARTS if part not in ASKED_FOR], report)

@@ -23,6 +23,7 @@ ALLREDUCE = {
     "train.allreduce_shm_2_vs_openmpi": (2, "shm", "openmpi"),
     "train.allreduce_shm_4_vs_openmpi": (4, "shm", "openmpi"),
     "train.allreduce_tcp_2_vs_gloo": (2, "tcp", "gloo"),
+    "train.allreduce_tcp_4_vs_gloo": (4, "tcp", "gloo"),
 }
 FIGURES = {"allreduce": list(ALLREDUCE), **train_gangs.FIGURES, "schedules": train_schedules.FIGURES}
 
@@ -53,10 +54,11 @@ def turn(who, ranks, transport):
 
 
 def allreduce(report, folder):
-    measured = {}
-    for ranks, transport, rivals in ((2, "shm", ["gloo", "openmpi"]), (4, "shm", ["gloo", "openmpi"]), (2, "tcp", ["gloo"])):
-        turns = [{who: turn(who, ranks, transport) for who in ["muster", *rivals]} for _ in range(TURNS)]
-        measured[ranks, transport] = turns
+    rivals, measured = {}, {}  # by processes and transport
+    for ranks, transport, rival in ALLREDUCE.values():
+        rivals.setdefault((ranks, transport), []).append(rival)
+    for (ranks, transport), others in rivals.items():
+        measured[ranks, transport] = [{who: turn(who, ranks, transport) for who in ["muster", *others]} for _ in range(TURNS)]
     for name, (ranks, transport, rival) in ALLREDUCE.items():
         turns = measured[ranks, transport]
         ratios = [times[rival] / times["muster"] for times in turns]

@@ -3,6 +3,7 @@
 Times are those that the workers say themselves, by the clock that all processes of a machine share. Whatever is compared runs
 in turns, one pair after the other, and what is reported is the median of the pairs.
 """
+import json
 import os
 import random
 import re
@@ -15,6 +16,7 @@ import time
 from control import BUILD, ROOT, machine
 
 sys.path.insert(0, str(ROOT / "tests" / "train"))
+import network
 from gang import Gang, went_back
 
 PROBE = BUILD / "bin" / "train_probe"
@@ -26,6 +28,8 @@ KILLS, FREEZES = 24, 12
 PAIRS = 12
 WIDTH, CONTEXT, VOCABULARY = 128, 64, 96
 GIGABIT = 125_000_000
+BUCKET = 1 << 16  # floats
+DDP_ROUNDS = 5
 
 
 def transformer(layers):
@@ -276,15 +280,38 @@ def mirror(report, folder):
     report("train.mirror_cost_pct", statistics.median(costs), "%", costs, machine())
 
 
+def hidden_pct(both, compute, communication):
+    return 100 * (1 - (both - compute) / communication)
+
+
+def ddp(steps):
+    """What DistributedDataParallel hides with buckets of the same size, over a cable that tc holds to as much; the middle of its rounds."""
+    if not network.possible():
+        return None
+    with network.TwoHosts() as hosts:
+        hosts.throttle(GIGABIT)
+        words = [ROOT / "bench" / "train" / "ddp_job.py", hosts.addresses[0], DDP_ROUNDS, steps, 4 * BUCKET / (1 << 20)]
+        ranks = [subprocess.Popen([*hosts.on(rank), "/usr/bin/python3", *map(str, [words[0], rank, *words[1:]])], stdout=subprocess.PIPE,
+                                  text=True, env={**os.environ, "GLOO_SOCKET_IFNAME": "cable"}) for rank in range(2)]
+        said = [rank.communicate()[0] for rank in ranks]
+    if any(rank.returncode for rank in ranks):
+        sys.exit("bench/run: DistributedDataParallel did not get there")
+    rounds = [json.loads(line) for line in said[0].splitlines()]
+    for one in rounds:
+        note("  DDP: " + "  ".join(f"{one[what]:.2f} ms" for what in ("both", "compute", "communication")))
+    return "DDP, %, here", statistics.median(hidden_pct(one["both"], one["compute"], one["communication"]) for one in rounds)
+
+
 def overlap(report, folder):
     """Compute alone: two workers that exchange nothing. Communication alone: as many bytes, no compute. One shard each."""
-    link = {"share_memory": "false", "throttle": GIGABIT, "bucket_floats": 1 << 16, "mirrors": 0}
+    rival = ddp(30)
+    link = {"share_memory": "false", "throttle": GIGABIT, "bucket_floats": BUCKET, "mirrors": 0}
     model = transformer(DEEP)
     rows = in_turns(lambda: gang_ms(2, 30, **model, **link, shards=2),
                     lambda: copies_ms(2, 30, **{**model, "batch": model["batch"] // 2}, shards=1),
                     lambda: gang_ms(2, 30, idle_floats=floats_of(DEEP), batch=1, shards=2, hash="false", **link))
-    hidden = [100 * (1 - (both - compute) / communication) for both, compute, communication in rows]
-    report("train.overlap_hidden_pct", statistics.median(hidden), "%", hidden, machine())
+    hidden = [hidden_pct(*row) for row in rows]
+    report("train.overlap_hidden_pct", statistics.median(hidden), "%", hidden, machine(), rival)
 
 
 def scaling(report, folder):

@@ -37,7 +37,8 @@ while step < int(os.environ.get("STEPS", 1000)) and not stop:
         stop = stop or order["type"] in ("leave", "stop")
         if stop or order["type"] == "checkpoint":
             path = os.path.join(os.environ.get("MUSTER_CHECKPOINT_DIR", "."), "value.json")
-            with open(path, "w") as file:
+            with open(path + ".draft", "w") as file:
                 json.dump({"step": step, "value": value}, file)
+            os.replace(path + ".draft", path)  # the one before stays until this one is whole
             tell("checkpointed", step=step, path=path)
 print(f"{value:.6f} after {step} steps")

@@ -124,8 +124,8 @@ struct Api::Impl {
         accounts(
             tokens, with, [this](auto task) { desk.Post(std::move(task)); },
             std::move(seams.look_up)),
-        meter(std::make_shared<Meter>(with)),
-        simulations(service, with, {std::move(options.traces), options.version}) {
+        simulations(service, with, {std::move(options.traces), options.version}),
+        meter(std::make_shared<Meter>(with)) {
     desk.SetIdentify([this](const net::Request& request) -> std::optional<control::Caller> {
       auto identity = accounts.Of(request);
       if (!identity) return std::nullopt;
@@ -140,11 +140,11 @@ struct Api::Impl {
   Watch watch;
   TokenBook tokens;
   Accounts accounts;
+  control::Simulations simulations;  // before the clerk, who reads for it
   Worker planner{kPlansWaiting, kPlansOfOne};
   Worker clerk{kSumsWaiting, kPlansOfOne};
   Worker reader{kBodiesWaiting};
   std::shared_ptr<Meter> meter;
-  control::Simulations simulations;
   std::map<std::string, Handler> handlers;
 };
 
@@ -170,7 +170,9 @@ Result<std::unique_ptr<Api>> Api::Make(control::Service& service, Clock& clock, 
   const auto simulate = [i = impl.get()](auto call_of) {
     return [i, call_of](Desk& desk, const Call& call) { call_of(desk, i->simulations, call); };
   };
-  impl->handlers["createSimulation"] = simulate(BeginSimulation);
+  impl->handlers["createSimulation"] = [i = impl.get()](Desk& desk, const Call& call) {
+    BeginSimulation(desk, i->clerk, i->simulations, call);
+  };
   impl->handlers["listSimulations"] = simulate(ListSimulations);
   impl->handlers["getSimulation"] = simulate(GetSimulation);
   impl->handlers["getSimulationReport"] = simulate(GetSimulationReport);

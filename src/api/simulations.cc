@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 #include "base/units.h"
 #include "model/fields.h"
@@ -10,6 +12,7 @@
 
 namespace muster::api {
 
+using control::Simulations;
 using model::MapNode;
 using model::Put;
 using model::TextNode;
@@ -55,21 +58,50 @@ void ReadGenerate(const DocNode& node, control::SimulationWish& wish, model::Pro
   reader.Finish();
 }
 
-// Jobs: as a text, or made here.
+// Jobs: as a text, a file, or made here.
 void ReadJobs(model::MapReader& reader, control::SimulationWish& wish, model::Problems& problems) {
   wish.back_ms = 0;
   const auto* generate = reader.Take("generate");
-  const auto* trace = generate != nullptr
-                          ? reader.Take("trace")
-                          : reader.Require("trace", "the text of a table of jobs, or `generate`");
+  const auto* workload = reader.Take("workload");
+  const bool other = generate != nullptr || workload != nullptr;
+  const auto* trace =
+      other ? reader.Take("trace")
+            : reader.Require("trace", "the text of a table of jobs, or `generate` or `workload`");
   if (generate != nullptr) ReadGenerate(*generate, wish, problems);
-  if (generate != nullptr && trace != nullptr) {
-    problems.Error(trace->mark, "there are `trace` and `generate`", "leave one of them out");
-  } else if (trace != nullptr) {
-    wish.trace = model::ReadText(*trace, problems).value_or("");
-    if (wish.trace.empty()) problems.Error(trace->mark, "`trace` is empty", "a table of jobs");
+  const auto text = [&](const DocNode* node, const char* key, const char* hint, std::string& into) {
+    if (node == nullptr) return;
+    into = model::ReadText(*node, problems).value_or("");
+    if (into.empty()) problems.Error(node->mark, std::string("`") + key + "` is empty", hint);
+  };
+  text(trace, "trace", "a table of jobs", wish.trace);
+  text(workload, "workload", "a file in the daemon's folder of traces", wish.workload);
+  const DocNode* second = generate != nullptr && workload != nullptr ? workload : nullptr;
+  if (other && trace != nullptr) second = trace;
+  if (second != nullptr) {
+    problems.Error(second->mark, "the jobs are given twice",
+                   "one of `trace`, `workload` and `generate`");
   }
   ReadSize(reader, problems, wish.nodes, wish.gpus_per_node);
+}
+
+void ReadPolicies(const DocNode& list, sim::SetWish& set, model::Problems& problems) {
+  set.policies = model::ReadNameList(
+      list, [](std::string_view text) { return !text.empty(); }, "policy", "its name", problems);
+  if (set.policies.empty()) problems.Error(list.mark, "`policies` is empty", "[muster]");
+  const auto runs = set.seeds * std::ssize(set.policies);
+  if (runs > kMostRuns) {
+    problems.Error(list.mark, "that would be " + std::to_string(runs) + " runs",
+                   "at most " + std::to_string(kMostRuns) + ": fewer `seeds` or `policies`");
+  }
+}
+
+// How `muster` decides.
+void ReadSettings(model::MapReader& reader, sim::SetWish& set) {
+  const auto* policy = reader.Take("policy");
+  if (policy == nullptr) return;
+  DocNode file = MapNode();
+  Put(file, "policy", *policy);
+  set.policy_file = model::WriteJson(file);
 }
 
 // A public set: files by their names in the daemon's folder of traces, and several policies.
@@ -77,7 +109,7 @@ void ReadSet(bool openb, model::MapReader& reader, control::SimulationWish& wish
              model::Problems& problems) {
   wish.back_ms = 0;
   auto& set = wish.set.emplace();
-  set.openb = openb;
+  set.set = openb ? sim::LabSet::kOpenb : sim::LabSet::kPollux;
   const auto name = [&](const DocNode* node, std::string& into) {
     if (node != nullptr) into = model::ReadText(*node, problems).value_or("");
   };
@@ -90,26 +122,25 @@ void ReadSet(bool openb, model::MapReader& reader, control::SimulationWish& wish
     name(reader.Take("workload"), set.workload);
     ReadSize(reader, problems, set.node_count, set.gpus_per_node);
   }
+  ReadSettings(reader, set);
   ReadNumber(reader, "seed", {0, INT32_MAX}, problems, set.seed);
   ReadNumber(reader, "seeds", {1, kMostRuns}, problems, set.seeds);
-  if (const auto* list = reader.Require("policies", "[muster]")) {
-    set.policies = model::ReadNameList(
-        *list, [](std::string_view text) { return !text.empty(); }, "policy", "its name", problems);
-    if (set.policies.empty()) problems.Error(list->mark, "`policies` is empty", "[muster]");
-    const auto runs = set.seeds * std::ssize(set.policies);
-    if (runs > kMostRuns) {
-      problems.Error(list->mark, "that would be " + std::to_string(runs) + " runs",
-                     "at most " + std::to_string(kMostRuns) + ": fewer `seeds` or `policies`");
-    }
-  }
+  if (const auto* list = reader.Require("policies", "[muster]")) ReadPolicies(*list, set, problems);
 }
 
-// What another policy does with the jobs of the journal, or with others.
+// What another policy does with the jobs of the journal, or with others; or what several of the
+// lab's do with others.
 void ReadDiff(bool jobs, model::MapReader& reader, control::SimulationWish& wish,
               model::Problems& problems) {
   DocNode file = MapNode();
   if (jobs) {
     ReadJobs(reader, wish, problems);
+    if (const auto* list = reader.Take("policies")) {
+      auto& set = wish.set.emplace();
+      set.set = sim::LabSet::kJobs;
+      ReadSettings(reader, set);
+      return ReadPolicies(*list, set, problems);
+    }
   } else if (const auto* since = reader.Take("since")) {
     const auto back = ParseDurationMs(since->text);
     if (!back || *back < kMinuteMs) {
@@ -117,8 +148,10 @@ void ReadDiff(bool jobs, model::MapReader& reader, control::SimulationWish& wish
     }
     wish.back_ms = back.value_or(kWeekMs);
   }
+  const char* policy_hint = jobs ? "`{}`, or settings that differ from it; or `policies`"
+                                 : "`{}`, or settings that differ from it";
   if (const auto* name = reader.Take("name")) Put(file, "name", *name);
-  if (const auto* policy = reader.Require("policy", "`{}`, or settings that differ from it")) {
+  if (const auto* policy = reader.Require("policy", policy_hint)) {
     Put(file, "policy", *policy);
   }
   wish.policy = model::WriteJson(file);
@@ -148,20 +181,30 @@ Result<control::SimulationWish> WishOf(const Call& call) {
 
 }  // namespace
 
-void BeginSimulation(Desk& desk, control::Simulations& simulations, const Call& call) {
+void BeginSimulation(Desk& desk, Worker& clerk, control::Simulations& simulations,
+                     const Call& call) {
   auto wish = WishOf(call);
   if (!wish) return ReplyError(*call.exchange, wish.error());
-  auto run = simulations.Prepare(std::move(*wish));
-  if (!run) return ReplyError(*call.exchange, run.error());
-  desk.Begin(call,
-             [call, &simulations, run = std::move(*run)](Controller& control,
-                                                         const Access&) -> Result<void> {
-               auto begun = simulations.Begin(run, control.engine().PolicyOf(control.state()),
-                                              control.NowMs());
-               if (!begun) return tl::unexpected(begun.error());
-               ReplyNode(*call.exchange, *begun, 202);
-               return {};
-             });
+  const auto begin = [&desk, &simulations, call](const std::shared_ptr<Simulations::Run>& run) {
+    desk.Begin(call, [call, &simulations, run](Controller& control, const Access&) -> Result<void> {
+      auto begun =
+          simulations.Begin(run, control.engine().PolicyOf(control.state()), control.NowMs());
+      if (!begun) return tl::unexpected(begun.error());
+      ReplyNode(*call.exchange, *begun, 202);
+      return {};
+    });
+  };
+  const auto prepare = [&simulations, call, begin, wish = std::move(*wish)] {
+    auto run = simulations.Prepare(wish);
+    if (!run) return ReplyError(*call.exchange, run.error());
+    begin(*run);
+  };
+  // Nothing is read for who may not ask for it.
+  desk.Begin(call, [&clerk, call, prepare](Controller&, const Access&) -> Result<void> {
+    if (clerk.Do(prepare, call.caller.user)) return {};
+    return Fail(ErrorCode::kUnavailable, "too many simulations are being prepared",
+                "try again in a moment");
+  });
 }
 
 void ListSimulations(Desk& desk, control::Simulations& simulations, const Call& call) {
@@ -169,10 +212,11 @@ void ListSimulations(Desk& desk, control::Simulations& simulations, const Call& 
 }
 
 void GetSimulation(Desk& desk, control::Simulations& simulations, const Call& call) {
-  desk.Read(call, [call, &simulations](Controller&, const Access&) -> Result<Answer> {
+  desk.Begin(call, [call, &simulations](Controller&, const Access&) -> Result<void> {
     auto found = simulations.Get(call.Path("simulation"));
     if (!found) return tl::unexpected(found.error());
-    return std::move(*found);
+    ReplyJson(*call.exchange, std::move(*found), 200);
+    return {};
   });
 }
 

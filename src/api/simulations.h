@@ -5,11 +5,14 @@
 #pragma once
 
 #include "api/desk.h"
+#include "api/worker.h"
 #include "control/simulations.h"
 
 namespace muster::api {
 
-void BeginSimulation(Desk& desk, control::Simulations& simulations, const Call& call);
+// What is asked for is read by the clerk: it may be a long table.
+void BeginSimulation(Desk& desk, Worker& clerk, control::Simulations& simulations,
+                     const Call& call);
 void ListSimulations(Desk& desk, control::Simulations& simulations, const Call& call);
 void GetSimulation(Desk& desk, control::Simulations& simulations, const Call& call);
 void GetSimulationReport(Desk& desk, control::Simulations& simulations, const Call& call);

@@ -129,6 +129,15 @@ std::string ForWhom(const Json& one) {
               : "");
 }
 
+// "42m, as jobs like it ran; such guesses were off by a factor of 1.60 in the middle of 12"
+std::string Expected(const Json& status) {
+  if (!status.contains("expected_ms")) return "";
+  auto text = Ago(status.value("expected_ms", std::int64_t{0})) + ", as jobs like it ran";
+  if (!status.contains("expected_off_by")) return text;
+  return fmt::format("{}; such guesses were off by a factor of {:.2f} in the middle of {}", text,
+                     status.value("expected_off_by", 1.0), status.value("expected_guesses", 0));
+}
+
 void Times(const Session& session, const Json& job) {
   const auto& status = job.at("status");
   Section("Life");
@@ -143,6 +152,7 @@ void Times(const Session& session, const Json& job) {
     Line("because", end.value("reason", ""));
   }
   Line("ran", Ago(status.value("ran_ms", std::int64_t{0})));
+  Line("expected", Expected(status));
   Line("checkpoint", WhenAgo(status, "checkpoint_at"));
   Line("restarts", Plain(status.value("restarts", Json(0))));
   std::string conditions;

@@ -70,7 +70,8 @@ void AddSim(Verbs& verbs, CLI::App* sim) {
     AddOption(command, "--profiles", w->profiles,
               "pollux: a folder with profiles and interpolation");
     AddOption(command, "--workload", w->workload,
-              "jobs: a trace; pollux: default workload.csv in that folder");
+              "jobs: a trace, or what `muster snapshot past` saved; pollux: default workload.csv "
+              "in that folder");
     AddOption(command, "--node-count", w->node_count,
               "jobs: so many nodes, default: for 95 % of the demand; pollux: default 16")
         .Between(1, 100'000);
@@ -79,6 +80,8 @@ void AddSim(Verbs& verbs, CLI::App* sim) {
         .Between(1, 64);
     AddFlag(command, "--estimates", w->estimates,
             "jobs: score forecasts of the start, in the document");
+    AddOption(command, "--policy-file", w->policy_file,
+              "how `muster` decides: a policy file, as for `muster policy apply`");
     AddOption(command, "--nodes", w->nodes, "openb: a file of nodes");
     AddOption(command, "--pods", w->pods, "openb: a file of pods");
     verbs.Formats(command, "table,wide,json,jsonl,yaml");

@@ -178,6 +178,7 @@ results[].rounds[].evicted[]
 results[].rounds[].tasks.*.state
 results[].rounds[].tasks.*.node)"},
     {"sim run", R"(policy
+oracle true where the policy knows how long jobs take; else absent
 seed
 workload of the jobs and pollux sets
 node_count of the jobs set

@@ -2,19 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "base/files.h"
 #include "base/units.h"
 #include "cli/options.h"
+#include "cli/policy_in.h"
 #include "cli/progress.h"
 #include "cli/text.h"
-#include "engine/policy_file.h"
 #include "model/document_writer.h"
 #include "model/spec_codec.h"
 #include "sim/jobs/read_jobs.h"
@@ -32,7 +33,7 @@ namespace report = sim::report;
 using Json = nlohmann::json;
 using report::SpanText;
 
-constexpr auto kAskEvery = std::chrono::milliseconds(250);
+constexpr long kAskEveryMs = 250;
 constexpr std::size_t kGroupsShown = 10;
 constexpr std::size_t kJobsShown = 5;
 constexpr std::int64_t kGpusPerNode = 8;
@@ -50,25 +51,6 @@ struct Words {
   std::string file, since, trace, past, queues, old_file, to;
   std::int64_t node_count = 0, gpus_per_node = 0;
 };
-
-struct ReadPolicy {
-  engine::PolicyFile file;
-  engine::Policy policy;
-};
-
-Result<ReadPolicy> PolicyIn(const std::string& path) {
-  const auto text = path == "-" ? Result<std::string>(ReadStream(std::cin)) : ReadFile(path);
-  if (!text) return tl::unexpected(text.error());
-  auto file = engine::ReadPolicyFile(*text);
-  if (!file) {
-    auto error = file.error();
-    error.message = path + ": " + error.message;
-    return tl::unexpected(std::move(error));
-  }
-  auto policy = engine::ApplySettings(file->settings);
-  if (!policy) return tl::unexpected(policy.error());
-  return ReadPolicy{std::move(*file), *policy};
-}
 
 Result<std::vector<model::Queue>> QueuesIn(const std::string& path) {
   if (path.empty()) return std::vector<model::Queue>{};
@@ -93,6 +75,10 @@ Result<Here> TraceHere(const Words& words) {
   if (!queues) return tl::unexpected(queues.error());
   const auto trace = sim::ReadJobs(words.trace);
   if (!trace) return tl::unexpected(trace.error());
+  if (trace->format == "past") {
+    return Fail(ErrorCode::kUsage, words.trace + " is a past and no trace",
+                "replay it with --past, which knows more of its jobs");
+  }
   const auto each = words.gpus_per_node > 0 ? words.gpus_per_node : kGpusPerNode;
   const auto nodes = words.node_count > 0 ? words.node_count : sim::NodesFor(trace->jobs, each);
   auto past = sim::PastOf(*trace, nodes, each, std::move(*queues));
@@ -122,12 +108,10 @@ Result<Json> DiffHere(const Words& words, const ReadPolicy& wanted) {
     here->old = read->policy;
   }
   const auto& past = here->past;
-  Progress progress;
+  ShareProgress progress(2);
   const auto play = [&](const engine::Policy& policy, const char* name) {
-    auto played = sim::PlayPast(past, policy, [&](double share) -> Result<void> {
-      progress.Say(fmt::format("{} policy: {:.0f} % of the jobs have ended", name, 100 * share));
-      return {};
-    });
+    auto played =
+        sim::PlayPast(past, policy, progress.Next(fmt::format("under the {} policy", name)));
     progress.Erase();
     return played;
   };
@@ -138,6 +122,34 @@ Result<Json> DiffHere(const Words& words, const ReadPolicy& wanted) {
   return Json::parse(model::WriteJson(sim::DiffToNode(sim::Compare(past, *before, *after))));
 }
 
+// Waits, unless somebody presses Ctrl-C, which then ends us at a time of our choice.
+class Patience {
+ public:
+  Patience() {
+    sigemptyset(&interrupt_);
+    sigaddset(&interrupt_, SIGINT);
+    ::sigprocmask(SIG_BLOCK, &interrupt_, &before_);
+  }
+  ~Patience() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  Patience(const Patience&) = delete;
+  Patience& operator=(const Patience&) = delete;
+
+  // False: somebody did.
+  bool Wait(long ms) const {
+    const timespec time{ms / 1000, ms % 1000 * 1'000'000};
+    return ::sigtimedwait(&interrupt_, nullptr, &time) != SIGINT;
+  }
+  [[noreturn]] void GiveUp() const {
+    std::signal(SIGINT, SIG_DFL);
+    ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+    (void)std::raise(SIGINT);
+    std::_Exit(130);  // where it was ignored
+  }
+
+ private:
+  sigset_t interrupt_{}, before_{};
+};
+
 // What really happened, by the daemon.
 Result<Json> DiffJournal(Session& session, const Words& words, const ReadPolicy& wanted) {
   Json body = Json::parse(WritePolicyFile(wanted.file, model::TextFormat::kJson));
@@ -147,7 +159,10 @@ Result<Json> DiffJournal(Session& session, const Words& words, const ReadPolicy&
   const auto begun = session.client().Post("simulations", {}, body.dump());
   if (!begun) return tl::unexpected(begun.error());
   const auto path = "simulations/" + Json::parse(*begun).at("id").get<std::string>();
-  Progress progress;
+  const Patience patience;
+  Progress line;
+  ShareProgress progress;
+  const auto replaying = progress.Next("replaying");
   for (;;) {
     const auto answer = session.client().Get(path);
     if (!answer) return tl::unexpected(answer.error());
@@ -162,10 +177,15 @@ Result<Json> DiffJournal(Session& session, const Words& words, const ReadPolicy&
       return Fail(ErrorCode::kUnavailable, "the replay: " + status.value("why", phase),
                   status.value("hint", ""));
     }
-    progress.Say(phase == "waiting"
-                     ? std::string("the replay waits for another one")
-                     : fmt::format("replaying: {} %", Plain(status["progress_pct"])));
-    std::this_thread::sleep_for(kAskEvery);
+    if (phase == "waiting") {
+      line.Say("the replay waits for another one");
+    } else {
+      (void)replaying(status.at("progress_pct").get<double>() / 100);
+    }
+    if (patience.Wait(kAskEveryMs)) continue;
+    (void)session.client().Delete(path);  // nobody waits for it any more
+    progress.Erase();
+    patience.GiveUp();
   }
 }
 
@@ -274,13 +294,14 @@ void Print(const Json& diff, bool wide) {
 
 Result<void> CheckWords(const Words& words) {
   const bool journal = words.trace.empty() && words.past.empty();
-  const char* flag = !words.queues.empty()                ? "--queues"
-                     : !words.old_file.empty() && journal ? "--old"
-                     : words.node_count > 0               ? "--node-count"
-                     : words.gpus_per_node > 0            ? "--gpus-per-node"
-                                                          : nullptr;
-  if (words.trace.empty() && flag != nullptr) {
-    return Fail(ErrorCode::kUsage, fmt::format("{} is for --trace", flag),
+  const char* flag = !words.queues.empty()     ? "--queues"
+                     : words.node_count > 0    ? "--node-count"
+                     : words.gpus_per_node > 0 ? "--gpus-per-node"
+                                               : nullptr;
+  const bool old = !words.old_file.empty() && journal;
+  if (old || (words.trace.empty() && flag != nullptr)) {
+    return Fail(ErrorCode::kUsage,
+                old ? "--old is for --trace and --past" : fmt::format("{} is for --trace", flag),
                 "what really happened has its own nodes, queues and policy");
   }
   if (!journal && !words.since.empty()) {

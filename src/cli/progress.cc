@@ -1,11 +1,13 @@
 #include "cli/progress.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/units.h"
 #include "cli/table.h"
@@ -17,6 +19,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::int64_t kAskAgainMs = 1000;
+constexpr std::int64_t kSayEveryMs = 100;
+constexpr std::int64_t kNoGuessMs = 2000;  // from less nobody can tell how long the rest takes
 // The terminal writes ^C behind the line, which must not begin one of its own.
 constexpr std::size_t kForInterrupt = 3;
 constexpr std::string_view kErase = "\r\033[K";
@@ -26,6 +30,19 @@ extern "C" void EraseAndEnd(int number) {
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kErase.data(), kErase.size());
   std::signal(number, SIG_DFL);
   std::raise(number);
+}
+
+std::size_t RoomOf(std::size_t columns) {
+  return columns > kForInterrupt ? columns - kForInterrupt : 0;
+}
+
+// Empty where the window has no room for one.
+std::string Bar(double share, std::size_t columns) {
+  const std::size_t width = columns >= 100 ? 20 : columns >= 40 ? 10 : 0;
+  if (width == 0) return "";
+  const auto full =
+      static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * static_cast<double>(width));
+  return "[" + std::string(full, '#') + std::string(width - full, '-') + "] ";
 }
 
 bool Runs(const std::string& phase) { return phase == "running" || phase == "stopping"; }
@@ -41,8 +58,7 @@ void Progress::Say(std::string_view text) {
   if (!written_) std::signal(SIGINT, EraseAndEnd);
   written_ = true;
   columns_ = TerminalColumns(STDERR_FILENO);
-  const auto room = columns_ > kForInterrupt ? columns_ - kForInterrupt : 0;
-  std::cerr << kErase << Cut(Clean(text), room) << std::flush;
+  std::cerr << kErase << Cut(Clean(text), RoomOf(columns_)) << std::flush;
 }
 
 void Progress::Erase() {
@@ -50,6 +66,28 @@ void Progress::Erase() {
   std::signal(SIGINT, SIG_DFL);
   std::cerr << kErase << std::flush;
   written_ = false;
+}
+
+std::string ShareLine(std::string_view what, double share, std::int64_t took_ms,
+                      std::size_t columns) {
+  auto line = fmt::format("{}{}: {:.0f} %", Bar(share, columns), what, 100 * share);
+  if (took_ms >= kNoGuessMs && share > 0 && share < 1) {
+    const auto left = static_cast<double>(took_ms) * (1 - share) / share;
+    line += ", about " + Ago(static_cast<std::int64_t>(left)) + " left";
+  }
+  return Cut(Clean(line), RoomOf(columns));
+}
+
+std::function<Result<void>(double)> ShareProgress::Next(std::string what) {
+  ++done_;
+  return [this, what = std::move(what)](double share) -> Result<void> {
+    const auto now = WallMs();
+    if (!line_.shown() || now - said_ms_ < kSayEveryMs) return {};
+    said_ms_ = now;
+    const auto all = (static_cast<double>(done_) + share) / static_cast<double>(pieces_);
+    line_.Say(ShareLine(what, all, now - begun_ms_, line_.columns()));
+    return {};
+  };
 }
 
 std::int64_t TasksDone(const Json& job) {
@@ -86,13 +124,10 @@ Pace PaceOf(const Json& job, const FirstLook& first, std::int64_t now_ms) {
 std::string ProgressLine(const Json& job, const Pace& pace, std::string_view rest,
                          std::size_t columns) {
   const auto& status = job.at("status");
-  const std::size_t room = columns > kForInterrupt ? columns - kForInterrupt : 0;
+  const std::size_t room = RoomOf(columns);
   std::string before;
-  const std::size_t width = columns >= 100 ? 20 : columns >= 40 ? 10 : 0;
-  if (pace.all > 0 && width > 0) {
-    const auto full =
-        width * static_cast<std::size_t>(pace.done) / static_cast<std::size_t>(pace.all);
-    before = "[" + std::string(full, '#') + std::string(width - full, '-') + "] ";
+  if (pace.all > 0) {
+    before = Bar(static_cast<double>(pace.done) / static_cast<double>(pace.all), columns);
   }
   before += "job " + job.value("id", "") + " ";
   std::string behind = ": ";

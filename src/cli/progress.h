@@ -6,10 +6,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "cli/session.h"
 
 namespace muster::cli {
@@ -29,6 +31,26 @@ class Progress {
  private:
   std::size_t columns_;
   bool written_ = false;
+};
+
+// The line for work of which a share is known: a bar, the share, and the time left once that can be
+// told.
+std::string ShareLine(std::string_view what, double share, std::int64_t took_ms,
+                      std::size_t columns);
+
+// For so many pieces of work, one after the other, that take about as long as each other.
+class ShareProgress {
+ public:
+  explicit ShareProgress(std::int64_t pieces = 1) : pieces_(pieces), begun_ms_(WallMs()) {}
+
+  // The next piece: told what share of it is done. It must not outlive this.
+  std::function<Result<void>(double)> Next(std::string what);
+  void Erase() { line_.Erase(); }
+
+ private:
+  Progress line_;
+  std::int64_t pieces_, done_ = -1;
+  std::int64_t begun_ms_, said_ms_ = 0;
 };
 
 // How far a job is, where that is known: an array by its tasks, one that runs by its time limit.

@@ -32,6 +32,14 @@ TEST(Progress, AJobWithATimeLimitHasABarOfTheTimeThatIsUsedUp) {
             "job 7 resnet: waiting; waited 3 s; no room");
 }
 
+TEST(Progress, AShareHasABarAndTheTimeLeftOnceThatCanBeTold) {
+  EXPECT_EQ(ShareLine("pollux seed 3", 0.05, 500, 80), "[----------] pollux seed 3: 5 %");
+  EXPECT_EQ(ShareLine("pollux seed 3", 0.25, 10'000, 80),
+            "[##--------] pollux seed 3: 25 %, about 30 s left");
+  EXPECT_EQ(ShareLine("pollux seed 3", 0.25, 10'000, 30), "pollux seed 3: 25 %, about…");
+  EXPECT_EQ(ShareLine("replaying", 1, 10'000, 80), "[##########] replaying: 100 %");
+}
+
 TEST(Progress, AnArrayHasABarOfItsTasksAndAnEstimateOfTheRest) {
   auto job = Job("running");
   job["status"].update({{"tasks", 200}, {"succeeded", 0}});

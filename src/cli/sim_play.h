@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "cli/progress.h"
+#include "engine/policy.h"
 #include "sim/jobs/run_jobs.h"
 #include "sim/openb/experiment.h"
 #include "sim/pollux/arena.h"
@@ -27,22 +28,25 @@ struct SimWords {
   std::int64_t node_count = 0, gpus_per_node = 0;  // of jobs and pollux; 0: as the set says
   bool estimates = false;                          // of jobs
   std::string nodes, pods;
-  std::string to;  // of report: a folder
+  std::string policy_file;
+  engine::Policy muster = {};  // what that file says
+  std::string to;              // of report: a folder
 };
 
-// Fills in what was left out. A flag that the set needs and nobody gave, or one that it has no use
-// for, is a mistake.
+// Fills in what was left out and reads the policy file. A flag that the set needs and nobody gave,
+// one that it has no use for, or a policy that there is not, is a mistake.
 Result<void> Complete(SimWords& words);
 
 std::vector<std::string> PoliciesOf(const SimWords& words);
+std::int64_t RunsOf(const SimWords& words);
 
 Result<sim::ArenaResult> PlayArena(const SimWords& words, const std::string& policy,
-                                   std::int64_t seed, Progress& progress);
+                                   std::int64_t seed, ShareProgress& progress);
 Result<sim::OpenbResult> PlayOpenb(const SimWords& words, const std::string& policy,
-                                   std::int64_t seed, Progress& progress);
+                                   std::int64_t seed, ShareProgress& progress);
 
 // `over_time`: with who held GPUs when.
 Result<sim::JobsResult> PlayJobs(const SimWords& words, const std::string& policy,
-                                 Progress& progress, bool over_time = false);
+                                 ShareProgress& progress, bool over_time = false);
 
 }  // namespace muster::cli

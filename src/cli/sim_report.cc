@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "cli/progress.h"
 #include "sim/report/folder.h"
 #include "sim/report/report.h"
+#include "sim/set_runs.h"
 
 namespace muster::cli {
 namespace {
@@ -18,20 +18,8 @@ namespace report = sim::report;
 
 using Json = nlohmann::ordered_json;
 
-// Each policy has plots of its own name.
-Result<void> CheckNames(const std::vector<std::string>& policies) {
-  std::set<std::string> seen;
-  for (const auto& policy : policies) {
-    if (!seen.insert(policy).second) {
-      return Fail(ErrorCode::kUsage, fmt::format("--policies names \"{}\" twice", policy),
-                  "name each once");
-    }
-  }
-  return {};
-}
-
 Result<std::vector<report::File>> ReportArena(const SimWords& words, report::Origin origin) {
-  Progress progress;
+  ShareProgress progress(RunsOf(words));
   std::vector<report::ArenaRuns> all;
   for (const auto& policy : PoliciesOf(words)) {
     all.push_back({policy, {}});
@@ -42,11 +30,12 @@ Result<std::vector<report::File>> ReportArena(const SimWords& words, report::Ori
     }
   }
   origin.files = {{"profiles", words.profiles}, {"workload", words.workload}};
+  sim::PutSettings(origin, words.muster);
   return report::ArenaReport(origin, all);
 }
 
 Result<std::vector<report::File>> ReportJobs(const SimWords& words, report::Origin origin) {
-  Progress progress;
+  ShareProgress progress(RunsOf(words));
   std::vector<report::JobsRun> all;
   for (const auto& policy : PoliciesOf(words)) {
     auto run = PlayJobs(words, policy, progress, true);
@@ -54,11 +43,12 @@ Result<std::vector<report::File>> ReportJobs(const SimWords& words, report::Orig
     all.push_back({policy, *std::move(run)});
   }
   origin.files = {{"workload", words.workload}};
+  sim::PutSettings(origin, words.muster);
   return report::JobsReport(origin, all);
 }
 
 Result<std::vector<report::File>> ReportOpenb(const SimWords& words, report::Origin origin) {
-  Progress progress;
+  ShareProgress progress(RunsOf(words));
   std::vector<report::OpenbRuns> all;
   for (const auto& policy : PoliciesOf(words)) {
     all.push_back({policy, {}});
@@ -69,6 +59,7 @@ Result<std::vector<report::File>> ReportOpenb(const SimWords& words, report::Ori
     }
   }
   origin.files = {{"nodes", words.nodes}, {"pods", words.pods}};
+  sim::PutSettings(origin, words.muster);
   return report::OpenbReport(origin, all);
 }
 
@@ -76,7 +67,6 @@ Result<std::vector<report::File>> ReportOpenb(const SimWords& words, report::Ori
 
 int ReportSim(SimWords words, const Common& common) {
   if (const auto checked = Complete(words); !checked) return Refuse(checked.error());
-  if (const auto checked = CheckNames(PoliciesOf(words)); !checked) return Refuse(checked.error());
   if (const auto checked = report::CheckFolder(words.to, common.yes); !checked) {
     return Refuse(checked.error());
   }

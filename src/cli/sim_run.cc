@@ -9,6 +9,7 @@
 #include "cli/table.h"
 #include "model/document_writer.h"
 #include "sim/jobs/generate.h"
+#include "sim/oracles.h"
 #include "sim/set_runs.h"
 
 namespace muster::cli {
@@ -51,7 +52,7 @@ std::vector<std::string> Cells(const std::string& set, const std::vector<double>
 }
 
 Result<Shown> ShowOpenb(const SimWords& words, const std::string& policy, std::int64_t seed,
-                        Progress& progress) {
+                        ShareProgress& progress) {
   const auto run = PlayOpenb(words, policy, seed, progress);
   if (!run) return tl::unexpected(run.error());
   return Shown{Json::parse(model::WriteJson(sim::OpenbNode(policy, seed, *run))),
@@ -60,7 +61,7 @@ Result<Shown> ShowOpenb(const SimWords& words, const std::string& policy, std::i
 }
 
 Result<Shown> ShowArena(const SimWords& words, const std::string& policy, std::int64_t seed,
-                        Progress& progress) {
+                        ShareProgress& progress) {
   const auto run = PlayArena(words, policy, seed, progress);
   if (!run) return tl::unexpected(run.error());
   return Shown{Json::parse(model::WriteJson(sim::ArenaNode(policy, seed, words.workload, *run))),
@@ -69,27 +70,10 @@ Result<Shown> ShowArena(const SimWords& words, const std::string& policy, std::i
 }
 
 Result<Shown> ShowJobs(const SimWords& words, const std::string& policy, std::int64_t seed,
-                       Progress& progress) {
+                       ShareProgress& progress) {
   const auto run = PlayJobs(words, policy, progress);
   if (!run) return tl::unexpected(run.error());
-  Json jobs = Json::array();
-  for (const auto& job : run->jobs) {
-    jobs.push_back({{"name", job.name}, {"wait_s", job.wait_s}, {"jct_s", job.jct_s}});
-  }
-  Shown shown{{{"policy", policy},
-               {"seed", seed},
-               {"workload", words.workload},
-               {"node_count", run->nodes},
-               {"gpus_per_node", run->gpus_per_node},
-               {"mean_wait_s", run->mean_wait_s},
-               {"p99_wait_s", run->p99_wait_s},
-               {"mean_jct_s", run->mean_jct_s},
-               {"p99_jct_s", run->p99_jct_s},
-               {"makespan_s", run->makespan_s},
-               {"utilisation_pct", run->utilisation_pct},
-               {"preemptions", run->preemptions},
-               {"wall_s", run->wall_s},
-               {"jobs", std::move(jobs)}},
+  Shown shown{Json::parse(model::WriteJson(sim::JobsNode(policy, seed, words.workload, *run))),
               {run->mean_wait_s, run->p99_wait_s, run->mean_jct_s, run->p99_jct_s, run->makespan_s,
                run->utilisation_pct, static_cast<double>(run->preemptions)}};
   if (run->estimates) {
@@ -105,7 +89,7 @@ Result<Shown> ShowJobs(const SimWords& words, const std::string& policy, std::in
 }
 
 Result<Shown> Play(const SimWords& words, const std::string& policy, std::int64_t seed,
-                   Progress& progress) {
+                   ShareProgress& progress) {
   if (words.set == "openb") return ShowOpenb(words, policy, seed, progress);
   if (words.set == "jobs") return ShowJobs(words, policy, seed, progress);
   return ShowArena(words, policy, seed, progress);
@@ -121,11 +105,11 @@ void PrintTable(const SimWords& words, const Rows& rows) {
 
 int RunSim(SimWords words, Output output) {
   if (const auto checked = Complete(words); !checked) return Refuse(checked.error());
-  Progress progress;
+  ShareProgress progress(RunsOf(words));
   const auto shown = Play(words, words.policy, words.seed, progress);
   if (!shown) return Refuse(shown.error());
   if (!ForPeople(output)) return ShowDocument(output, shown->document.dump());
-  Rows rows(1, {words.policy});
+  Rows rows(1, {sim::ShownName(words.policy)});
   for (auto& cell : Cells(words.set, shown->figures)) rows[0].push_back(std::move(cell));
   PrintTable(words, rows);
   return 0;
@@ -133,7 +117,7 @@ int RunSim(SimWords words, Output output) {
 
 int CompareSim(SimWords words, Output output) {
   if (const auto checked = Complete(words); !checked) return Refuse(checked.error());
-  Progress progress;
+  ShareProgress progress(RunsOf(words));
   Rows rows;
   Json runs = Json::array();
   for (const auto& policy : PoliciesOf(words)) {
@@ -147,7 +131,7 @@ int CompareSim(SimWords words, Output output) {
       }
       runs.push_back(std::move(shown->document));
     }
-    rows.push_back({policy});
+    rows.push_back({sim::ShownName(policy)});
     for (auto& cell : Cells(words.set, means)) rows.back().push_back(std::move(cell));
   }
   if (!ForPeople(output)) return ShowDocument(output, Json({{"runs", std::move(runs)}}).dump());

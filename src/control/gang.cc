@@ -70,13 +70,16 @@ bool FirstWorkerDecides(const model::Job& spec) {
   }
 }
 
-// Those who stay are told who they will be.
+// Those who stay are told who they will be, also who was ordered to start with the members of
+// before.
 void Controller::TellSize(JobNumber id) {
   const JobRecord& job = *state_.Find(id);
   for (std::uint32_t w = 0; w < job.workers.size(); ++w) {
     const auto& worker = job.workers[w];
-    if (worker.phase != WorkerPhase::kRunning) continue;
-    effects_.push_back({Effect::Kind::kResize, {id, w, worker.launch}, worker.node});
+    const pools::LaunchKey key{id, w, worker.launch};
+    const bool starts = worker.phase == WorkerPhase::kPlaced && ordered_.contains(key);
+    if (worker.phase != WorkerPhase::kRunning && !starts) continue;
+    effects_.push_back({Effect::Kind::kResize, key, worker.node});
   }
 }
 

@@ -22,6 +22,7 @@ constexpr std::int64_t kIdleUnknownMs = 5'000;
 constexpr std::int64_t kSteadyMs = 5'000;
 constexpr std::int64_t kIdleLookMs = 500;          // at the soonest
 constexpr std::int64_t kIdleWarnedLookMs = 5'000;  // at the latest: the warning is taken back soon
+constexpr std::int64_t kMostPauseMs = 7LL * 86'400'000;  // workers may tell anything
 
 model::ExitFacts Done() {
   model::ExitFacts exit;
@@ -130,8 +131,9 @@ void Controller::Handle(const PoolEvent& event) {
     case PoolEvent::Kind::kResized:
       // Shims tell again after a restart of the daemon; of a gang only one worker tells.
       if (known() == nullptr || event.at_ms <= state_.Find(event.key.job)->resized_ms) return;
-      return Emit(
-          model::JobResized{event.key.job, event.at_ms, event.workers, event.pause_ms, event.step});
+      return Emit(model::JobResized{event.key.job, event.at_ms, event.workers,
+                                    std::clamp<std::int64_t>(event.pause_ms, 0, kMostPauseMs),
+                                    event.step});
     case PoolEvent::Kind::kReport:
       return HandleReport(event.key);
     case PoolEvent::Kind::kNodeUp:

@@ -171,7 +171,7 @@ void Outlook::Ended(const state::JobRecord& job, const state::State& state) {
   if (!job.ending || job.started_ms == 0 || job.ending->end == model::End::kCancelled) return;
   const auto ran =
       job.ran_ms + (job.running_since_ms > 0 ? job.ending->at_ms - job.running_since_ms : 0);
-  runtimes_.Add(engine::KindOf(*job.spec, job.user), ran);
+  runtimes_.Add(engine::KindOf(*job.spec, job.user), ran, {job.expected_ms, 0, job.expected_from});
   const auto gpus = GpusOf(model::AskedGpuMilli(*job.spec));
   forecast_.Ended(WaitForecast::KindOf(job.spec->queue, gpus, TypeOf(job, state)), Seconds(ran));
 }
@@ -203,6 +203,10 @@ std::optional<engine::RuntimeGuess> Outlook::Runtime(const model::Job& spec,
   return runtimes_.Guess(engine::KindOf(spec, user));
 }
 
+std::optional<engine::RuntimeError> Outlook::RuntimeError(const state::JobRecord& job) const {
+  return runtimes_.ErrorOf(engine::KindOf(*job.spec, job.user), job.expected_from);
+}
+
 Outlook::Start Outlook::StartOf(const model::Job& spec, std::optional<model::JobNumber> known,
                                 const sim::EngineView& engine, std::int64_t now_ms) const {
   const auto& cluster = engine.cluster();
@@ -213,7 +217,7 @@ Outlook::Start Outlook::StartOf(const model::Job& spec, std::optional<model::Job
   Start start;
   start.waits = static_cast<std::int64_t>(forecast_.waits());
   const bool few = start.waits < kFewWaits;
-  start.likely_ms = Ms(few ? answer.free_s : answer.likely_s);
+  start.likely_ms = Ms(few ? answer.served_s : answer.likely_s);
   if (!few) start.by_ms = Ms(answer.by_s);
   if (const auto from_ms = known ? engine.ReservedFrom(*known) : std::nullopt) {
     start.reserved = true;

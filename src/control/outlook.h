@@ -34,6 +34,8 @@ class Outlook {
   // --- What is to be expected
   std::optional<engine::RuntimeGuess> Runtime(const model::Job& spec,
                                               const std::string& user) const;
+  // By how much guesses such as the one that the job was given were wrong.
+  std::optional<engine::RuntimeError> RuntimeError(const state::JobRecord& job) const;
   struct Start {
     std::int64_t likely_ms = 0;  // from now
     std::int64_t by_ms = -1;     // nine times out of ten; -1: too few have waited to say

@@ -70,5 +70,46 @@ TEST_F(OutlookTest, ATypeThatIsFreeIsNotWaitedForBehindOthers) {
   EXPECT_LT(Likely({"L40"}), Likely({"A100"}));
 }
 
+// A restart reads the records of those that have ended, and nothing else.
+TEST(OutlookHistory, TheErrorOfGuessesIsReadAgainFromTheRecords) {
+  const auto spec = [] {
+    model::Job job;
+    job.name = "fit-1";
+    job.queue = "q";
+    job.groups.emplace_back().minimum = 1;
+    job.roles.emplace_back().count = 1;
+    return std::make_shared<const model::Job>(std::move(job));
+  }();
+  state::State state;
+  Outlook before, after;
+  for (model::JobNumber id = 1; id <= 6; ++id) {
+    const auto guess = before.Runtime(*spec, "ana");
+    ASSERT_EQ(guess.has_value(), id > 2);
+    state.Fold({kNow, model::JobSubmitted{id,
+                                          spec,
+                                          "ana",
+                                          0,
+                                          0,
+                                          {},
+                                          "",
+                                          guess ? guess->likely_ms : 0,
+                                          guess ? guess->from : 0}});
+    state.Fold({kNow, model::WorkerPlaced{id, 0, 1, "n", 1}});
+    state.Fold({kNow + 1, model::WorkerStarted{id, 0, 1, 7, kNow + 1, ""}});
+    const auto ran_ms = id < 5 ? 1'000 : 3'000;
+    state.Fold({kNow + ran_ms, model::JobEnded{id, model::End::kSucceeded}});
+    const auto& job = *state.Find(id);
+    before.Ended(job, state);
+    const auto read = state::DecodeJobRecord(state::EncodeJobRecord(job));
+    ASSERT_TRUE(read.has_value());
+    after.Ended(*read, state);
+    EXPECT_EQ(before.RuntimeError(job).has_value(), id >= 5);
+  }
+  const auto& job = *state.Find(6);
+  EXPECT_EQ(before.RuntimeError(job)->guesses, 4);
+  EXPECT_EQ(before.RuntimeError(job)->factor_milli, after.RuntimeError(job)->factor_milli);
+  EXPECT_EQ(before.RuntimeError(job)->guesses, after.RuntimeError(job)->guesses);
+}
+
 }  // namespace
 }  // namespace muster::control

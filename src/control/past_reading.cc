@@ -146,6 +146,7 @@ void PastReading::AddJob(const JobRecord& job) {
   past.checkpoints = past.tells || sim::KeepsWork(*job.spec);
   past.regroups = NeedsRegroup(*job.spec);
   past.speed = job.speed;
+  past.pause_ms = job.pause_ms;
   past.expected_ms = job.expected_ms;
   const auto ran = job.ran_ms + (job.running_since_ms > 0 ? end - job.running_since_ms : 0);
   const auto size = SizeOf(past_, job);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/units.h"
 #include "control/view_parts.h"
 #include "engine/explain.h"
 
@@ -31,14 +32,11 @@ const char* WhyOf(model::Rule rule) {
       return "its queue is within its quota, and another is above its own";
     case model::Rule::kPreempt:
       return "it has a higher priority in its queue";
-    case model::Rule::kStale:
-      return "another job is below its minimum for too long";
-    case model::Rule::kDrain:
-      return "a node is being drained";
     case model::Rule::kResize:
       return "elastic jobs of its queue get the sizes that pay best";
-    case model::Rule::kReservation:
-      return "a reservation has begun";
+    case model::Rule::kStale:
+    case model::Rule::kDrain:
+    case model::Rule::kReservation:  // by these nobody leaves for another job
     case model::Rule::kFreeCapacity:
       break;
   }
@@ -58,10 +56,17 @@ Trial::Trial(Controller& control, const model::Job& job, const Access& access)
       job_(state_.next_job()),
       start_(control.outlook().StartOf(job, std::nullopt, control.engine(), now_ms_)),
       access_(access) {
-  state_.Fold(
-      {now_ms_,
-       model::JobSubmitted{
-           job_, std::make_shared<const model::Job>(job), access_.caller().user, 0, 0, {}, ""}});
+  const auto& user = access_.caller().user;
+  const auto runtime = control.outlook().Runtime(job, user).value_or(engine::RuntimeGuess{});
+  state_.Fold({now_ms_, model::JobSubmitted{job_,
+                                            std::make_shared<const model::Job>(job),
+                                            user,
+                                            0,
+                                            0,
+                                            {},
+                                            "",
+                                            runtime.likely_ms,
+                                            runtime.from}});
 }
 
 Trial::Trial(Controller& control, const state::JobRecord& job, const Access& access)
@@ -156,11 +161,16 @@ model::DocNode Trial::View() {
         DisplacedView(access_, *state_.Find(one.job), one.what, one.rule, one.workers));
   }
   const bool clear = displaced_.empty();
+  std::int64_t within_ms = 0;  // they have gone
+  for (const auto& one : displaced_) {
+    within_ms = std::max(within_ms, state_.Find(one.job)->spec->checkpoint.grace_ms);
+  }
   std::string sentence, why;
   if (job.Holds()) {
     sentence = clear ? "it would start at once"
                      : "it would start as soon as " + std::to_string(displaced_.size()) +
-                           (displaced_.size() == 1 ? " job has" : " jobs have") + " made room";
+                           (displaced_.size() == 1 ? " job has" : " jobs have") +
+                           " made room, within " + FormatDurationMs(within_ms);
     why = clear ? "there is room" : WhyOf(displaced_.front().rule);
   } else {
     why = WhyNot(job);
@@ -168,6 +178,7 @@ model::DocNode Trial::View() {
   }
   Put(node, "starts_now", model::BoolNode(job.Holds() && clear));
   Put(node, "when", TextNode(!job.Holds() ? "later" : clear ? "now" : "when-room-is-made"));
+  if (job.Holds() && !clear) Put(node, "within_ms", NumberNode(within_ms));
   Put(node, "sentence", TextNode((held_ ? "once it is released, " : "") + sentence));
   Put(node, "why", TextNode(why));
   if (!job.Holds() && sim::BarOf(job, now_ms_) == sim::Bar::kNone) {

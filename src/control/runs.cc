@@ -79,7 +79,9 @@ void Runs::Hear(const JobRecord& job, std::uint32_t worker, const contract::Repo
   head.model_path = report.kept_path;
   head.model_hash = report.kept_hash;
   head.model_numbers = Numbers(report.kept_numbers);
-  head.last_ms = std::max(head.last_ms, report.at_ms);
+  // Another worker may have kept the model; the last step of the one who speaks is news all the
+  // same.
+  if (worker == head.worker) head.last_ms = std::max(head.last_ms, report.at_ms);
   unsaved_.insert(job.id);
 }
 

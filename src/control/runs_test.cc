@@ -128,6 +128,17 @@ TEST_F(RunsTest, TakesTheLastStepThatComesTogetherWithTheModel) {
   EXPECT_EQ(Steps(), (std::vector<std::int64_t>{1, 2}));
 }
 
+TEST_F(RunsTest, TakesTheLastStepAlsoWhenAnotherHasKeptTheModelSince) {
+  Hear(0, 10, 1'000, 3);
+  contract::Report report;
+  report.step = 11;
+  report.at_ms = 1'200;
+  report.kept_path = "/ckpt/model.safetensors";
+  runs_->Hear(job_, 1, report);
+  Hear(0, 11, 1'100, 2);
+  EXPECT_EQ(Steps(), (std::vector<std::int64_t>{10, 11}));
+}
+
 TEST_F(RunsTest, HasNothingOfWhoReportsNoStep) {
   runs_->Hear(job_, 0, contract::Report{});
   EXPECT_FALSE(runs_->Find(7));

@@ -6,6 +6,7 @@
 
 #include "control/access.h"
 #include "control/controller.h"
+#include "control/plan.h"
 #include "control/views.h"
 #include "model/document_writer.h"
 #include "pools/simulated/simulated_pool.h"
@@ -53,9 +54,8 @@ class SimulatedSpeedTest : public testing::Test {
     return pool;
   }
 
-  JobNumber Submit(const std::string& name, const std::string& speed) {
-    Submission submission;
-    auto& spec = submission.spec;
+  static model::Job Wanted(const std::string& name, const std::string& speed) {
+    model::Job spec;
     spec.name = name;
     spec.queue = "q";
     spec.command = {"sleep", "1000000"};
@@ -65,6 +65,11 @@ class SimulatedSpeedTest : public testing::Test {
     role.name = "worker";
     role.count = 4;
     role.request.gpu = {model::GpuKind::kWhole, 1, 0, 0};
+    return spec;
+  }
+  JobNumber Submit(const std::string& name, const std::string& speed) {
+    Submission submission;
+    submission.spec = Wanted(name, speed);
     submission.user = "ana";
     auto made = control_.Submit(std::move(submission));
     EXPECT_TRUE(made) << (made ? "" : made.error().message);
@@ -81,13 +86,21 @@ class SimulatedSpeedTest : public testing::Test {
     return static_cast<std::int64_t>(
         control_.state().Find(job)->Count(state::WorkerPhase::kRunning));
   }
-  std::string Why(JobNumber job) {
+  Access Root() const {
     Caller root;
     root.user = "root";
     root.is_root = true;
-    const Access access(control_.state(), MembersOf(control_.state().queues()), root);
-    return model::WriteDocument(WhyView(control_, access, *control_.state().Find(job)),
+    return Access(control_.state(), MembersOf(control_.state().queues()), root);
+  }
+  std::string Why(JobNumber job) {
+    return model::WriteDocument(WhyView(control_, Root(), *control_.state().Find(job)),
                                 model::TextFormat::kJson);
+  }
+  std::string Plan(const model::Job& job) {
+    const Access access = Root();
+    const auto plan = Trial(control_, job, access).Run();
+    EXPECT_TRUE(plan) << (plan ? "" : plan.error().message);
+    return plan ? model::WriteDocument(*plan, model::TextFormat::kJson) : "";
   }
   std::string TypeOf(JobNumber job) const {
     return control_.state().GpuTypeOf(*control_.state().Find(job));
@@ -110,6 +123,16 @@ TEST_F(SimulatedSpeedTest, WhoGainsNothingGivesGpusBack) {
   EXPECT_EQ(told->latest.gpus, 4);
   EXPECT_EQ(told->latest.step_us, 101'000'000);
   EXPECT_THAT(Why(bad), HasSubstr("its size is given out by goodput: on 1 GPU of type"));
+}
+
+// Their sizes are given out together, so the others make room for the new one.
+TEST_F(SimulatedSpeedTest, APlanNamesThoseWhoShrinkForANewJob) {
+  for (const auto* name : {"left", "right"}) Submit(name, "any=100ms sync=1ms");
+  Pass(5 * kMinuteMs);
+  const auto plan = Plan(Wanted("new", "any=100ms sync=1ms"));
+  EXPECT_THAT(plan, HasSubstr("as soon as 1 job has made room, within 30s"));
+  EXPECT_THAT(plan, HasSubstr("\"rule\": \"resize\""));
+  EXPECT_THAT(plan, HasSubstr("the sizes that pay best"));
 }
 
 // While its node was drained it ran on the other type; from then on it knows both.

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <future>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -34,32 +36,75 @@ constexpr std::int64_t kLongestNs = 600'000'000'000;
 constexpr double kPastShare = 0.1;  // of the work: reading the journal
 
 constexpr std::int64_t kMostTraceGpus = 100'000;
+constexpr std::int64_t kMostArenaGpus = 4'096;  // a search looks at them all, for each job
 
+// A file that is not there is a mistake in what was asked for. `path`: of an error that has none.
 tl::unexpected<Error> At(const char* path, Error error) {
-  error.path = path;
+  if (error.path.empty()) error.path = path;
+  error.code = ErrorCode::kInvalid;
   return tl::unexpected(std::move(error));
 }
 
-Result<sim::JobTrace> JobsIn(const SimulationWish& wish) {
-  if (!wish.generate) return sim::ReadJobsText("trace", wish.trace);
-  auto jobs = sim::GenerateJobs(*wish.generate);
-  if (!jobs) return tl::unexpected(jobs.error());
-  return sim::JobTrace{wish.generate->like, std::move(*jobs)};
+const char* KeyOf(const SimulationWish& wish) {
+  return wish.generate ? "generate" : wish.workload.empty() ? "trace" : "workload";
 }
 
-Result<sim::Past> PastIn(const SimulationWish& wish) {
-  if (wish.trace.empty() && !wish.generate) return sim::Past{};
-  const char* key = wish.generate ? "generate" : "trace";
-  const auto trace = JobsIn(wish);
-  if (!trace) return At(key, trace.error());
-  const auto nodes = wish.nodes > 0 ? wish.nodes : sim::NodesFor(trace->jobs, wish.gpus_per_node);
-  if (nodes * wish.gpus_per_node > kMostTraceGpus) {
-    return At(key,
-              {ErrorCode::kInvalid,
-               "that would be " + std::to_string(nodes * wish.gpus_per_node) + " GPUs",
-               "at most " + std::to_string(kMostTraceGpus) + "; `node_count` says how many nodes"});
+bool HasJobs(const SimulationWish& wish) {
+  return wish.generate || !wish.trace.empty() || !wish.workload.empty();
+}
+
+Result<void> CheckFolder(const std::string& traces) {
+  if (!traces.empty()) return {};
+  return Fail(ErrorCode::kInvalid, "this daemon has no folder of traces",
+              "start musterd with --traces FOLDER; names of files are relative to it");
+}
+
+Result<sim::JobTrace> JobsIn(const SimulationWish& wish, const std::string& traces) {
+  const auto read = [&]() -> Result<sim::JobTrace> {
+    if (!wish.generate && wish.workload.empty()) return sim::ReadJobsText("trace", wish.trace);
+    if (!wish.generate) {
+      if (auto there = CheckFolder(traces); !there) return tl::unexpected(there.error());
+      return sim::ReadJobs(wish.workload, sim::TraceFiles::Within(traces));
+    }
+    auto jobs = sim::GenerateJobs(*wish.generate);
+    if (!jobs) return tl::unexpected(jobs.error());
+    return sim::JobTrace{wish.generate->like, std::move(*jobs)};
+  };
+  auto jobs = read();
+  if (!jobs) return At(KeyOf(wish), jobs.error());
+  return jobs;
+}
+
+Result<void> CheckGpus(std::int64_t gpus, std::int64_t most, const char* key) {
+  if (gpus <= most) return {};
+  return At(key, {ErrorCode::kInvalid, "that would be " + std::to_string(gpus) + " GPUs",
+                  "at most " + std::to_string(most) + "; `node_count` says how many nodes"});
+}
+
+Result<std::int64_t> NodesOf(const SimulationWish& wish, const sim::JobTrace& trace) {
+  const auto nodes = wish.nodes > 0 ? wish.nodes : sim::NodesOf(trace, wish.gpus_per_node);
+  const auto gpus = nodes * wish.gpus_per_node;
+  if (auto few = CheckGpus(gpus, kMostTraceGpus, KeyOf(wish)); !few) {
+    return tl::unexpected(few.error());
   }
-  return sim::PastOf(*trace, nodes, wish.gpus_per_node, {});
+  return nodes;
+}
+
+Result<sim::Past> PastIn(const SimulationWish& wish, const std::string& traces) {
+  if (!HasJobs(wish)) return sim::Past{};
+  const auto trace = JobsIn(wish, traces);
+  if (!trace) return tl::unexpected(trace.error());
+  const auto nodes = NodesOf(wish, *trace);
+  if (!nodes) return tl::unexpected(nodes.error());
+  return sim::PastOf(*trace, *nodes, wish.gpus_per_node, {});
+}
+
+// By their keys in what was asked for; the set must outlive them.
+std::array<std::pair<const char*, const std::string*>, 4> FilesOf(const sim::SetWish& set) {
+  return {{{"profiles", &set.profiles},
+           {"workload", &set.workload},
+           {"nodes", &set.nodes},
+           {"pods", &set.pods}}};
 }
 
 tl::unexpected<Error> Stopped() {
@@ -82,6 +127,11 @@ struct Simulations::Run {
   int percent = 0;
   Error error = {};
   Outcome outcome = {};
+
+  void Release() {
+    past = {};
+    if (wish.set) wish.set->jobs = {};
+  }
 };
 
 Simulations::Simulations(Service& service, Clock& clock, SimulationPlace place)
@@ -96,25 +146,54 @@ Simulations::~Simulations() {
   thread_.join();
 }
 
+// What can be found out before its turn: names of policies and files, and the jobs.
+Result<void> Simulations::PrepareSet(Run& run) const {
+  auto& wish = run.wish;
+  auto& set = *wish.set;
+  auto muster = sim::CheckPolicies(set);
+  if (!muster) return At("policies", muster.error());
+  run.policy = *muster;
+  if (set.set == sim::LabSet::kJobs) {
+    run.kind = "jobs";
+    auto trace = JobsIn(wish, place_.traces);
+    if (!trace) return tl::unexpected(trace.error());
+    const auto nodes = NodesOf(wish, *trace);
+    if (!nodes) return tl::unexpected(nodes.error());
+    set.workload = wish.workload.empty() ? KeyOf(wish) : wish.workload;
+    set.jobs = std::move(trace->jobs);
+    set.node_count = *nodes;
+    set.gpus_per_node = wish.gpus_per_node;
+    return {};
+  }
+  run.kind = set.set == sim::LabSet::kOpenb ? "openb" : "pollux";
+  const sim::ArenaOptions usual;
+  const auto nodes = set.node_count > 0 ? set.node_count : usual.nodes;
+  const auto each = set.gpus_per_node > 0 ? set.gpus_per_node : usual.gpus_per_node;
+  if (auto few = CheckGpus(nodes * each, kMostArenaGpus, "node_count"); !few) return few;
+  if (auto there = CheckFolder(place_.traces); !there) return there;
+  const auto files = sim::TraceFiles::Within(place_.traces);
+  for (const auto& [key, name] : FilesOf(set)) {
+    if (name->empty()) continue;
+    if (auto there = files.Check(*name); !there) return At(key, there.error());
+  }
+  return {};
+}
+
 Result<Simulations::Shared> Simulations::Prepare(SimulationWish wish) const {
   auto run = std::make_shared<Run>();
   if (wish.set) {
-    if (place_.traces.empty()) {
-      return Fail(ErrorCode::kInvalid, "this daemon has no folder of traces",
-                  "start musterd with --traces FOLDER; names of files are relative to it");
-    }
-    if (auto known = sim::CheckPolicies(*wish.set); !known) return At("policies", known.error());
-    run->kind = wish.set->openb ? "openb" : "pollux";
     run->wish = std::move(wish);
+    if (auto prepared = PrepareSet(*run); !prepared) return tl::unexpected(prepared.error());
+    run->wish.trace.clear();
     return run;
   }
   const auto file = engine::ReadPolicyFile(wish.policy);
   if (!file) return tl::unexpected(file.error());
   const auto policy = engine::ApplySettings(file->settings);
   if (!policy) return tl::unexpected(policy.error());
-  auto past = PastIn(wish);
+  auto past = PastIn(wish, place_.traces);
   if (!past) return tl::unexpected(past.error());
-  if (!wish.trace.empty() || wish.generate) run->kind = "jobs";
+  if (HasJobs(wish)) run->kind = "jobs";
   run->wish = std::move(wish);
   run->wish.trace.clear();
   run->name = file->name;
@@ -138,14 +217,14 @@ Result<model::DocNode> Simulations::Begin(const Shared& run, const engine::Polic
   run->created_ms = now_ms;
   runs_.push_back(run);
   wake_.notify_one();
-  return View(*run, true);
+  return View(*run);
 }
 
 std::vector<model::DocNode> Simulations::List() const {
   const std::lock_guard lock(mutex_);
   std::vector<model::DocNode> list;
   list.reserve(runs_.size());
-  for (const auto& run : runs_) list.push_back(View(*run, false));
+  for (const auto& run : runs_) list.push_back(View(*run));
   return list;
 }
 
@@ -164,11 +243,14 @@ tl::unexpected<Error> NoSuch(const std::string& id) {
 
 }  // namespace
 
-Result<model::DocNode> Simulations::Get(const std::string& id) const {
+Result<std::string> Simulations::Get(const std::string& id) const {
   const std::lock_guard lock(mutex_);
   const auto run = Find(id);
   if (!run) return NoSuch(id);
-  return View(*run, true);
+  auto json = model::WriteJsonLine(View(*run));
+  if (run->phase != Phase::kDone) return json;
+  json.pop_back();  // its closing bracket
+  return json.append(",\"").append(run->outcome.key).append("\":").append(run->outcome.json) + "}";
 }
 
 Result<std::string> Simulations::Page(const std::string& id) const {
@@ -185,13 +267,14 @@ Result<model::DocNode> Simulations::Drop(const std::string& id) {
   const auto run = Find(id);
   if (!run) return NoSuch(id);
   run->stop = true;
+  if (run->phase == Phase::kWaiting) run->Release();
   if (run->phase == Phase::kWaiting || run->phase == Phase::kRunning) {
     run->phase = Phase::kCancelled;
   } else {
     std::erase(runs_, run);
   }
   Forget();
-  return View(*run, false);
+  return View(*run);
 }
 
 // Of those that have ended only the latest are kept.
@@ -201,7 +284,7 @@ void Simulations::Forget() {
   for (; ended > kEndedKept; --ended) runs_.erase(std::ranges::find_if(runs_, over));
 }
 
-model::DocNode Simulations::View(const Run& run, bool whole) {
+model::DocNode Simulations::View(const Run& run) {
   constexpr const char* kNames[] = {"waiting", "running", "done", "failed", "cancelled"};
   const auto& wish = run.wish;
   auto node = ObjectNode(std::to_string(run.id), run.name);
@@ -209,13 +292,12 @@ model::DocNode Simulations::View(const Run& run, bool whole) {
   Put(spec, "kind", TextNode(run.kind));
   if (wish.back_ms > 0) Put(spec, "since", TextNode(FormatDurationMs(wish.back_ms)));
   if (wish.set) {
+    const auto changed = engine::ChangedSettings(run.policy);
+    if (!changed.empty()) Put(spec, "policy", model::TextMapNode(changed));
     Put(spec, "policies", model::TextListNode(wish.set->policies));
     Put(spec, "seed", NumberNode(wish.set->seed));
     Put(spec, "seeds", NumberNode(wish.set->seeds));
-    for (const auto& [key, file] : {std::pair("profiles", &wish.set->profiles),
-                                    {"workload", &wish.set->workload},
-                                    {"nodes", &wish.set->nodes},
-                                    {"pods", &wish.set->pods}}) {
+    for (const auto& [key, file] : FilesOf(*wish.set)) {
       if (!file->empty()) Put(spec, key, TextNode(*file));
     }
   }
@@ -229,7 +311,6 @@ model::DocNode Simulations::View(const Run& run, bool whole) {
   Put(node, "spec", std::move(spec));
   Put(node, "status", std::move(status));
   Put(node, "created_at", TimeNode(run.created_ms));
-  if (whole && run.phase == Phase::kDone) Put(node, run.outcome.key, run.outcome.node);
   return node;
 }
 
@@ -249,18 +330,31 @@ void Simulations::Loop() {
       run = *next();
       run->phase = Phase::kRunning;
     }
-    auto result = Simulate(*run);
-    const std::lock_guard lock(mutex_);
-    if (run->phase == Phase::kCancelled) continue;
-    run->phase = result ? Phase::kDone : Phase::kFailed;
-    if (result) {
-      run->outcome = std::move(*result);
-      run->percent = 100;
-    } else {
-      run->error = result.error();
-    }
-    Forget();
+    Carry(*run);
   }
+}
+
+// To its end, of which what it was played from is not kept.
+void Simulations::Carry(Run& run) {
+  auto result = [&]() -> Result<Outcome> {
+    try {
+      return Simulate(run);
+    } catch (const std::bad_alloc&) {
+      return Fail(ErrorCode::kUnavailable, "there is not enough memory for it",
+                  "simulate fewer jobs or nodes, or play it elsewhere with `muster sim run`");
+    }
+  }();
+  run.Release();
+  const std::lock_guard lock(mutex_);
+  if (run.phase == Phase::kCancelled) return;
+  run.phase = result ? Phase::kDone : Phase::kFailed;
+  if (result) {
+    run.outcome = std::move(*result);
+    run.percent = 100;
+  } else {
+    run.error = result.error();
+  }
+  Forget();
 }
 
 // How far it is; the error: it is to end.
@@ -298,9 +392,9 @@ Result<Simulations::Outcome> Simulations::SimulateSet(Run& run, std::int64_t unt
   auto played = sim::PlaySet(*run.wish.set, sim::TraceFiles::Within(place_.traces), place_.version,
                              clock_, [&](double share) { return Pass(run, 0, share, until_ns); });
   if (!played) return tl::unexpected(played.error());
-  Outcome outcome{"runs", model::ListNode(), std::move(played->page)};
-  outcome.node.children = std::move(played->runs);
-  return outcome;
+  model::DocNode runs = model::ListNode();
+  runs.children = std::move(played->runs);
+  return Outcome{"runs", model::WriteJsonLine(runs), std::move(played->page)};
 }
 
 Result<Simulations::Outcome> Simulations::Simulate(Run& run) {
@@ -320,15 +414,13 @@ Result<Simulations::Outcome> Simulations::Simulate(Run& run) {
   if (!before) return tl::unexpected(before.error());
   const auto after = play(run.policy, kPastShare + each);
   if (!after) return tl::unexpected(after.error());
-  Outcome outcome{.node = sim::DiffToNode(sim::Compare(*past, *before, *after))};
+  Outcome outcome{.json =
+                      model::WriteJsonLine(sim::DiffToNode(sim::Compare(*past, *before, *after)))};
   const sim::report::Origin origin{
       place_.version,
       {{"new policy", run.name}, {"jobs of", run.wish.back_ms > 0 ? "the journal" : "a trace"}},
       0};
-  outcome.page =
-      sim::report::DiffReport(origin, nlohmann::json::parse(model::WriteJson(outcome.node)))
-          .front()
-          .text;
+  outcome.page = sim::report::DiffReport(origin, nlohmann::json::parse(outcome.json)).front().text;
   return outcome;
 }
 

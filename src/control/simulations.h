@@ -4,7 +4,8 @@
 // One thread at low priority, one simulation after the other; a few may wait. The journal is read
 // in pieces between the scheduler's turns, and what is played is a copy, so nothing that runs hears
 // of it. How far they are and what came out is kept in memory, of the ended ones the latest few;
-// nothing is written, and a restart forgets them all. From any thread.
+// nothing is written, and a restart forgets them all. From any thread. What is asked for and what
+// comes out are bounded, so that no simulation takes the memory that the daemon needs.
 #pragma once
 
 #include <atomic>
@@ -33,12 +34,15 @@ struct SimulationWish {
   std::int64_t back_ms = 0;  // how far the journal is replayed
   std::string policy = {};   // a policy file: what it is replayed under, beside the present one
   std::string by = {};
-  // These jobs instead of the journal's.
+  // These jobs instead of the journal's: a text, a file of the folder of traces, or made here.
   std::string trace = {};
+  std::string workload = {};
   std::optional<sim::GenerateOptions> generate = {};
-  std::int64_t nodes = 0;  // of such jobs; 0: as NodesFor says
+  std::int64_t nodes = 0;  // of such jobs; 0: as NodesOf says
   std::int64_t gpus_per_node = 8;
-  std::optional<sim::SetWish> set = {};  // a public set instead of all that, by names of files
+  // Several policies of the lab instead of all that, on those jobs or on a public set by the names
+  // of its files.
+  std::optional<sim::SetWish> set = {};
 };
 
 struct SimulationPlace {
@@ -62,8 +66,10 @@ class Simulations {
   // Beside the policy that is in force now. The error: too many wait.
   Result<model::DocNode> Begin(const std::shared_ptr<Run>& run, const engine::Policy& now,
                                std::int64_t now_ms);
-  std::vector<model::DocNode> List() const;  // without what came out
-  Result<model::DocNode> Get(const std::string& id) const;
+  // Without what came out.
+  std::vector<model::DocNode> List() const;
+  // As JSON: what came out may be large, and is written once.
+  Result<std::string> Get(const std::string& id) const;
   // What came out as a page for people. The error: it is not done.
   Result<std::string> Page(const std::string& id) const;
   // One that has not ended is stopped, and stays as cancelled; one that has ended is forgotten.
@@ -72,18 +78,21 @@ class Simulations {
  private:
   using Shared = std::shared_ptr<Run>;
 
+  Result<void> PrepareSet(Run& run) const;
+
   void Loop();
   struct Outcome {
     const char* key = "result";  // where it is shown
-    model::DocNode node = {};
+    std::string json = {};
     std::string page = {};
   };
+  void Carry(Run& run);
   Result<Outcome> Simulate(Run& run);
   Result<Outcome> SimulateSet(Run& run, std::int64_t until_ns);
   Result<sim::Past> ReadPast(Run& run);
   Result<void> Pass(Run& run, double from, double share, std::int64_t until_ns);
   Shared Find(const std::string& id) const;
-  static model::DocNode View(const Run& run, bool whole);
+  static model::DocNode View(const Run& run);
   void Forget();
 
   Service& service_;

@@ -334,10 +334,11 @@ Result<std::vector<JobNumber>> Controller::SubmitAll(std::vector<Submission> sub
     }
     named[submission.spec.name] = made[i];
     const auto shared = std::make_shared<const model::Job>(std::move(submission.spec));
-    const auto runtime = outlook_.Runtime(*shared, submission.user);
+    const auto runtime =
+        outlook_.Runtime(*shared, submission.user).value_or(engine::RuntimeGuess{});
     Emit(model::JobSubmitted{made[i], shared, submission.user, submission.uid, submission.gid,
-                             std::move(follows[i]), submission.key,
-                             runtime ? runtime->likely_ms : 0});
+                             std::move(follows[i]), submission.key, runtime.likely_ms,
+                             runtime.from});
     const JobNumber first = shared->array ? made[i] + 1 : made[i];
     for (JobNumber job = first; submission.held && job < state_.next_job(); ++job) {
       Emit(model::JobHeld{job, true, submission.user});

@@ -160,6 +160,22 @@ void PutSizes(Controller& control, const Access& access, const JobRecord& job, D
   }
 }
 
+void PutDetail(Controller& control, const Access& access, const JobRecord& job, DocNode& status) {
+  DocNode preemptions = ListNode();
+  Put(status, "workers", WorkersView(control, access, job));
+  for (const auto& one : job.preemptions) {
+    preemptions.children.push_back(PreemptionView(control.state(), access, one));
+  }
+  Put(status, "preemptions", std::move(preemptions));
+  PutSizes(control, access, job, status);
+  Put(status, "conditions", ConditionsView(job));
+  if (const auto error = control.outlook().RuntimeError(job)) {
+    Put(status, "expected_off_by", Milli(error->factor_milli));
+    Put(status, "expected_guesses", NumberNode(error->guesses));
+  }
+  if (job.checkpoint_ms >= 0) Put(status, "checkpoint_at", TimeNode(job.checkpoint_ms));
+}
+
 }  // namespace
 
 DocNode JobView(Controller& control, const Access& access, const JobRecord& job, bool detail) {
@@ -216,15 +232,7 @@ DocNode JobView(Controller& control, const Access& access, const JobRecord& job,
     }
   }
   if (detail) {
-    DocNode preemptions = ListNode();
-    Put(status, "workers", WorkersView(control, access, job));
-    for (const auto& one : job.preemptions) {
-      preemptions.children.push_back(PreemptionView(control.state(), access, one));
-    }
-    Put(status, "preemptions", std::move(preemptions));
-    PutSizes(control, access, job, status);
-    Put(status, "conditions", ConditionsView(job));
-    if (job.checkpoint_ms >= 0) Put(status, "checkpoint_at", TimeNode(job.checkpoint_ms));
+    PutDetail(control, access, job, status);
     auto& file = Put(node, "spec", model::JobToNode(spec));
     if (!access.Acts(job.user, spec.queue)) MaskEnv(file);
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <set>
 
@@ -136,17 +137,20 @@ std::string SizeText(Controller& control, const JobRecord& job, std::int64_t has
     return "";
   }
   std::set<std::string> nodes;
-  int gpus = 0;
+  int gpus = 0, there = 0;  // there: on one of its nodes
   for (const auto& worker : job.workers) {
     if (!worker.Holds()) continue;
     nodes.insert(worker.node);
     gpus += std::popcount(worker.devices);
+    const auto node = control.state().nodes().find(worker.node);
+    if (node == control.state().nodes().end()) continue;
+    there = std::max(there, static_cast<int>(node->second.node.gpus.size()));
   }
   const auto& speed = *cluster.job(id).speed;
   const auto type = control.state().GpuTypeOf(job);
   const auto spread = static_cast<int>(nodes.size());
   const double now = speed.GoodputOn(type, spread, gpus);
-  const bool one_node = spread == 1 && std::has_single_bit(static_cast<unsigned>(gpus));
+  const bool one_node = spread == 1 && 2 * gpus <= there;
   const double twice = speed.GoodputOn(type, one_node ? 1 : 2 * spread, 2 * gpus);
   if (gpus == 0 || !(now > 0)) return "";
   return fmt::format(

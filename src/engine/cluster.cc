@@ -38,7 +38,8 @@ Result<std::unique_ptr<Cluster>> Cluster::Make(Setup setup) {
   cluster->shapes_ = std::make_unique<ShapeTable>(*cluster->nodes_, *cluster->topology_);
   const Policy& policy = cluster->policy_;
   cluster->worth_ = std::make_unique<WorthIndex>(
-      *cluster->nodes_, *cluster->shapes_, policy.place_by_worth,
+      *cluster->nodes_, *cluster->shapes_,
+      WorthRules{policy.place_by_worth, policy.worth_offers, policy.worth_step_milli},
       DeviceRules{policy.link_distance, policy.spare_islands, policy.near_nic, false});
   return cluster;
 }
@@ -136,6 +137,7 @@ void Cluster::SetHold(JobId job, bool on_hold) {
     for (const auto& worker : jobs_[job].workers) AddRequest(job, worker, sign);
   };
   add_requests(-1);
+  if (jobs_[job].on_hold != on_hold) ++facts_for_sizes_;
   jobs_[job].on_hold = on_hold;
   add_requests(+1);
   RefreshWaiting(job);
@@ -154,6 +156,8 @@ void Cluster::ReportSpeed(JobId job, const JobSpeed& speed) {
   jobs_[job].speed = std::make_unique<JobSpeed>(speed);
   ++facts_for_sizes_;
 }
+
+void Cluster::ReportResizeCost(JobId job, std::int64_t ms) { jobs_[job].resize_ms = ms; }
 
 void Cluster::SetPastUse(QueueId queue, std::int64_t gpu_ms) { queues_->SetPastUse(queue, gpu_ms); }
 

@@ -79,10 +79,12 @@ class Cluster {
   void ReportCheckpoint(JobId job, std::int64_t at_ms);
   void SetPastUse(QueueId queue, std::int64_t gpu_ms);
   void ReportSpeed(JobId job, const JobSpeed& speed);
+  void ReportResizeCost(JobId job, std::int64_t ms);
   // How long it takes from its start, the latest or the next one; -1: nothing is known.
   void SetExpected(JobId job, std::int64_t expected_ms);
   // All that stand.
   void SetReservations(std::vector<model::Reservation> reservations) {
+    if (bookings_ != reservations) ++facts_for_sizes_;
     bookings_ = std::move(reservations);
   }
   // A worker as it was found: running, leaving, stuck, failed or succeeded.
@@ -146,6 +148,7 @@ class Cluster {
   bool RoomIsFree(WorkerRef ref) const;
   // Grows with every fact that the sizes of elastic jobs depend on.
   std::uint64_t facts_for_sizes() const { return facts_for_sizes_; }
+  void NoteFactForSizes() { ++facts_for_sizes_; }
   // The GPU type that the job holds, of its first worker that holds one; kNone: none.
   TypeId TypeOf(JobId job) const;
   // Whether its size is given out by goodput, and it could have several types: it has one at a
@@ -175,7 +178,10 @@ class Cluster {
   void SetHints(std::span<const std::pair<WorkerRef, BankId>> hints);
   void SetGate(JobId job, model::Gate gate) { jobs_[job].gate = gate; }
   void SetTarget(JobId job, std::uint32_t workers) { jobs_[job].target = workers; }
-  void AddServed(JobId job, std::int64_t gpu_ms) { jobs_[job].served_gpu_ms += gpu_ms; }
+  void SetServed(JobId job, std::int64_t gpu_ms, std::int64_t until_ms) {
+    jobs_[job].served_gpu_ms = gpu_ms;
+    jobs_[job].served_until_ms = until_ms;
+  }
   void SetStarted(WorkerRef ref, std::int64_t at_ms) {
     jobs_[ref.job].workers[ref.index].started_ms = at_ms;
     started_[jobs_[ref.job].queue] = 1;

@@ -1,6 +1,7 @@
 #include "engine/cycle.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/units.h"
 #include "engine/cycle_steps.h"
@@ -34,7 +35,8 @@ Plan Scheduler::Steps::Run(std::int64_t now_ms) {
   cluster_.DivideShares();
   const auto moves = cluster_.moves(), steps = placement_.steps();
   if (policy.keep_promises) KeepPromises();
-  if (policy.by_goodput && policy.grow) Resize();
+  NoteBookings();
+  if (policy.by_goodput && policy.grow && resizing_.Due(now_ms)) Resize();
   reserved_.clear();
   Book();
   for (int wave = 0; wave < kWaves; ++wave) {
@@ -64,9 +66,12 @@ Plan Scheduler::Steps::Run(std::int64_t now_ms) {
 }
 
 // Whoever was promised room that others were asked to leave gets it, before anybody else can take
-// it: otherwise the same victims would be asked again and again.
+// it: otherwise the same victims would be asked again and again. Beside what is reserved, where
+// there is other room: it was promised a bank, and no devices.
 void Scheduler::Steps::KeepPromises() {
   std::vector<WorkerRef> promised(cluster_.Promised().begin(), cluster_.Promised().end());
+  if (promised.empty()) return;
+  KeepLastReserved();
   std::stable_sort(promised.begin(), promised.end(), [this](WorkerRef a, WorkerRef b) {
     return cluster_.job(a.job).priority > cluster_.job(b.job).priority;
   });
@@ -77,16 +82,29 @@ void Scheduler::Steps::KeepPromises() {
     // A job that was moved to another GPU type begins there.
     const BankId hint = job.workers[ref.index].hint;
     if (cluster_.KeepsToType(ref.job)) placement_.KeepTo(cluster_.nodes().bank(hint).type);
-    if (AllocateNext(ref.job) == Answer::kServed) touched_.push_back(ref.job);
+    KeepRoomFrom(ref.job);
+    auto answer = AllocateNext(ref.job);
+    if (answer != Answer::kServed) {
+      KeepNoRoom();
+      answer = AllocateNext(ref.job);
+    }
+    if (answer == Answer::kServed) touched_.push_back(ref.job);
     placement_.KeepTo(kNone);
   }
+  KeepNoRoom();
   RefreshTouched();
 }
 
 // Jobs that report their speed get the sizes that pay best.
 void Scheduler::Steps::Resize() {
-  resizing_.Run(now_ms_);
-  for (const auto& ref : resizing_.told()) causes_[ref] = {ref.job, Rule::kResize};
+  Book();
+  bool foreseen = !cluster_.policy().reserve;
+  resizing_.Run(now_ms_, [&](std::span<const JobId> jobs) {
+    if (!std::exchange(foreseen, true)) Foresee();
+    return KeepRoomFromAll(jobs);
+  });
+  KeepNoRoom();
+  for (const auto& [ref, whom] : resizing_.told()) causes_[ref] = {whom, Rule::kResize};
   touched_.insert(touched_.end(), resizing_.changed().begin(), resizing_.changed().end());
   RefreshTouched();
 }

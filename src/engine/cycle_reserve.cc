@@ -1,7 +1,10 @@
 // Room for who is to have it later: the reservations of the first gangs that find none, backfill
 // behind them, and the reservations of admins.
 #include <bit>
+#include <iterator>
+#include <set>
 #include <tuple>
+#include <utility>
 
 #include "engine/cycle_steps.h"
 
@@ -147,7 +150,9 @@ void Scheduler::Steps::TakeOn(NodeId node, int gpus, QueueId queue) {
   }
 }
 
-bool Scheduler::Steps::RoomForSomebody() const {
+// Also in room that is kept, for who may have it.
+bool Scheduler::Steps::RoomForSomebody() {
+  KeepNoRoom();
   for (ClassId c = 0; c < cluster_.class_count(); ++c) {
     if (cluster_.waiting().AnyOf(c) && cluster_.MayFit(c, Mode::kFuture)) return true;
   }
@@ -158,8 +163,12 @@ bool Scheduler::Steps::RoomForSomebody() const {
 // reservation, and so does the first behind it that could run on other GPU types only. Where nobody
 // would find room there is nothing to keep.
 void Scheduler::Steps::Reserve() {
-  if (!RoomForSomebody()) return;
-  if (!StillReserved()) FindReservations();
+  if (RoomForSomebody()) RenewReservations(false);
+}
+
+// `whoever_comes`: also where nobody who waits would find room.
+void Scheduler::Steps::RenewReservations(bool whoever_comes) {
+  if (!StillReserved()) FindReservations(whoever_comes);
   KeepNoRoom();
   RefreshTouched();
 }
@@ -176,25 +185,36 @@ void Scheduler::Steps::KeepFor(const Reservation& made) {
                      kNone,
                      passed ? made.at_ms : now_ms_,
                      made.holds,
+                     made.places,
                      made.within.empty() ? TypesOf(cluster_, job) : 0,
                      std::move(within),
                      made.fixed});
 }
 
+// What was reserved in the cycle before, as far as it stands.
+void Scheduler::Steps::KeepLastReserved() {
+  blocks_.clear();
+  looks_ = 0;
+  for (auto& made : last_reserved_) {
+    if (!timeline_.Stands(made, now_ms_)) continue;
+    timeline_.Renew(made, now_ms_);
+    KeepFor(made);
+  }
+}
+
 // Whose turn it is is not found out anew in every cycle.
 bool Scheduler::Steps::StillReserved() {
-  for (auto& made : last_reserved_) {
-    const JobState& job = cluster_.job(made.job);
-    if (!job.present || job.Satisfied() || job.on_hold) return false;
-    if (!timeline_.Renew(made, now_ms_)) return false;
-  }
+  const bool all = std::ranges::all_of(
+      last_reserved_, [&](const Reservation& made) { return timeline_.Stands(made, now_ms_); });
+  if (!all) return false;
+  for (auto& made : last_reserved_) timeline_.Renew(made, now_ms_);
   reserved_ = last_reserved_;
   for (const auto& made : reserved_) KeepFor(made);
   return !reserved_.empty();
 }
 
 // Who waits for GPU types comes before all behind it that could take some of them.
-void Scheduler::Steps::FindReservations() {
+void Scheduler::Steps::FindReservations(bool whoever_comes) {
   const auto all = TypesThere(cluster_.nodes());
   std::uint64_t waited_for = 0;
   int futureless = 0;
@@ -211,7 +231,8 @@ void Scheduler::Steps::FindReservations() {
       if ((types & waited_for) != 0) {
         waited_for |= types;
       } else if (!KeptByAdmin()) {
-        if (!RoomForSomebody() || futureless == kMostFutureless) break;
+        if (!(whoever_comes || RoomForSomebody()) || futureless == kMostFutureless) break;
+        KeepRoomFrom(next->job);
         const auto found = ReserveFor(next->job, next->job_class);
         if (found == Found::kRoom) waited_for |= types;
         if (found == Found::kNothing) ++futureless;
@@ -233,9 +254,19 @@ Scheduler::Steps::Found Scheduler::Steps::ReserveFor(JobId id, ClassId job_class
   placement_.NextPieces(id, pieces_);
   const JobState& job = cluster_.job(id);
   if (pieces_.empty() || pieces_[0].estimated) return Found::kNothing;
+  // Behind one that waits for the limit of their queue nobody knows what will be left of it.
+  const bool behind = std::ranges::any_of(reserved_, [&](const Reservation& made) {
+    if (made.fixed && job.preemptible) return false;
+    return std::ranges::any_of(made.within, [&](const Reservation::Within& within) {
+      return cluster_.queues().IsBelow(job.queue, within.queue);
+    });
+  });
+  if (behind) return Found::kLater;
   if (!WithinBounds(job, pieces_[0])) return ReserveWithin(pieces_[0]);
   const auto known = no_time_.find(job_class);
-  if (known != no_time_.end() && known->second.until > cluster_.cycles()) return Found::kNothing;
+  if (known != no_time_.end() && known->second.until > cluster_.cycles()) {
+    return Found::kNothingStill;
+  }
   auto made = timeline_.Reserve(pieces_[0], now_ms_);
   if (!made) {
     no_time_[job_class].Again(cluster_.cycles());
@@ -250,13 +281,6 @@ Scheduler::Steps::Found Scheduler::Steps::ReserveFor(JobId id, ClassId job_class
 // The first below a queue that its limit stops: nobody who would be in its way passes it. It waits
 // for no GPUs, so others may wait for theirs.
 Scheduler::Steps::Found Scheduler::Steps::ReserveWithin(const Piece& piece) {
-  const QueueId queue = cluster_.job(piece.job).queue;
-  const bool known = std::ranges::any_of(reserved_, [&](const Reservation& made) {
-    return std::ranges::any_of(made.within, [&](const Reservation::Within& within) {
-      return cluster_.queues().IsBelow(queue, within.queue);
-    });
-  });
-  if (known) return Found::kLater;
   auto made = timeline_.ReserveWithin(piece, now_ms_);
   if (!made) return Found::kNothing;
   KeepFor(*made);
@@ -283,6 +307,78 @@ void Scheduler::Steps::Turn(Block& block, bool on) {
     cluster_.KeepWithin(queue, room, block.fixed, on ? +1 : -1);
   }
   block.on = on;
+}
+
+// Before sizes are given out: who would start as things are, and who would have a reservation, so
+// that their room is not given out. Nobody starts here.
+void Scheduler::Steps::Foresee() {
+  const auto mark = cluster_.mark();
+  const auto last = last_reserved_;
+  reserved_.clear();
+  RenewReservations(true);
+  Allocate();
+  KeepNoRoom();
+  last_reserved_ = last;
+  struct Served {
+    std::vector<Hold> holds;
+    Vec cost;
+  };
+  std::map<JobId, Served> served;
+  std::vector<WorkerRef> storage;
+  for (const auto& ref : cluster_.TouchedSince(mark, storage)) {
+    const Worker& worker = cluster_.worker(ref);
+    auto& [holds, cost] = served[ref.job];
+    if (!worker.place.Holds()) continue;
+    const auto& host = cluster_.shapes()[worker.shape].host;
+    holds.push_back({worker.place.bank, worker.place.devices, host});
+    cost.Add(cluster_.CostOf(ref), cluster_.queues().dims());
+  }
+  cluster_.RollbackTo(mark);
+  for (auto& [id, given] : served) {
+    const JobState& job = cluster_.job(id);
+    touched_.push_back(id);
+    if (job.Satisfied()) continue;
+    Block block{{id, {}, now_ms_, 0}, kNone, now_ms_, std::move(given.holds)};
+    block.types = TypesOf(cluster_.nodes(), block.holds);
+    block.within = timeline_.BoundsOf(job, given.cost);
+    block.fixed = !job.preemptible;
+    blocks_.push_back(std::move(block));
+  }
+  RefreshTouched();
+  looks_ = 0;
+}
+
+// Room that some of these jobs may not have none of them gets: their sizes are found together. A
+// gang that is one of them is weighed with the others instead.
+Resizing::Held Scheduler::Steps::KeepRoomFromAll(std::span<const JobId> jobs) {
+  const std::set<JobId> among(jobs.begin(), jobs.end());
+  Resizing::Held held;
+  for (auto& block : blocks_) {
+    const JobId by = block.by.job;
+    if (among.contains(by)) held.reserved.push_back(by);
+    const bool in_vain = by != kNone && (among.contains(by) || cluster_.job(by).Satisfied());
+    const auto binds = [&](JobId id) { return Binds(block, id); };
+    Turn(block, !in_vain && std::ranges::any_of(jobs, binds));
+    if (!block.on) continue;
+    const auto counted = [&](JobId id) { return CountsOn(block, id); };
+    std::ranges::copy_if(jobs, std::back_inserter(held.counted_on), counted);
+  }
+  return held;
+}
+
+// Whether its end makes some of that room.
+bool Scheduler::Steps::CountsOn(const Block& block, JobId id) const {
+  const JobState& job = cluster_.job(id);
+  const bool below = std::ranges::any_of(block.within, [&](const Reservation::Within& within) {
+    return cluster_.queues().IsBelow(job.queue, within.queue);
+  });
+  return (below && block.holds.empty()) ||
+         std::ranges::any_of(job.workers, [&](const Worker& worker) {
+           return worker.place.Holds() && std::ranges::any_of(block.places, [&](const Hold& place) {
+                    return place.bank == worker.place.bank &&
+                           (place.devices & worker.place.devices) != 0;
+                  });
+         });
 }
 
 // Takes room away that the job may not have, and gives back what it may. Says whether some is away.
@@ -380,9 +476,16 @@ void Scheduler::Steps::NoteReservations() {
   std::vector<std::pair<JobId, std::int64_t>> gangs;
   gangs.reserve(reserved_.size());
   for (const auto& made : reserved_) gangs.emplace_back(made.job, made.at_ms);
-  const auto reserved = std::pair(blocks_.size(), std::move(gangs));
+  auto reserved = std::pair(blocks_.size(), std::move(gangs));
   if (reserved != reserved_before_) cluster_.UnsettleAll();
-  reserved_before_ = reserved;
+  reserved_before_ = std::move(reserved);
+}
+
+// What an admin reserved ends by time alone, and others may grow then.
+void Scheduler::Steps::NoteBookings() {
+  const auto standing = std::ranges::count_if(
+      cluster_.reservations(), [&](const auto& booking) { return booking.to_ms > now_ms_; });
+  if (std::exchange(bookings_before_, standing) != standing) cluster_.NoteFactForSizes();
 }
 
 }  // namespace muster::engine

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -74,18 +75,23 @@ class Scheduler::Steps {
   void TakeBooked();
   void TakeOn(NodeId node, int gpus, QueueId queue);
   void Reserve();
+  void KeepLastReserved();
   bool StillReserved();
-  void FindReservations();
+  void RenewReservations(bool whoever_comes);
+  void FindReservations(bool whoever_comes);
   void KeepFor(const Reservation& made);
   bool KeptByAdmin() const;
   enum class Found : std::uint8_t {
     kRoom,
     kLater,  // when its queue may have it
     kNothing,
+    kNothingStill,  // as was found out in an earlier cycle
   };
   Found ReserveFor(JobId job, ClassId job_class);
   Found ReserveWithin(const Piece& piece);
-  bool RoomForSomebody() const;
+  bool RoomForSomebody();
+  void Foresee();
+  Resizing::Held KeepRoomFromAll(std::span<const JobId> jobs);
   bool KeepRoomFrom(JobId job);
   bool MayClaimBesideLimits(Step step, JobId job);
   void KeepNoRoom();
@@ -93,6 +99,7 @@ class Scheduler::Steps {
   Answer BehindReservation(JobId job, Answer answer);
   void FindsNoRoom(JobId job, ClassId job_class);
   void NoteReservations();
+  void NoteBookings();
   void Allocate();
   void GoOn(JobId job, Answer answer);
   Answer AllocateNext(JobId job);
@@ -136,12 +143,14 @@ class Scheduler::Steps {
     QueueId queue = kNone;      // whose jobs may have it, of an admin's; kNone: nobody's
     std::int64_t until_ms = 0;  // who has ended by then may have it
     std::vector<Hold> holds;
-    std::uint64_t types = 0;  // of GPUs that it is about, a bit each
+    std::vector<Hold> places = {};  // those, and what others still have
+    std::uint64_t types = 0;        // of GPUs that it is about, a bit each
     std::vector<Reservation::Within> within = {};
     bool fixed = false;
     bool on = false;
   };
   bool Binds(const Block& block, JobId job) const;
+  bool CountsOn(const Block& block, JobId job) const;
   void Turn(Block& block, bool on);
   const Block* KeptBy(JobId job) const;
   std::vector<Block> blocks_;
@@ -149,6 +158,7 @@ class Scheduler::Steps {
   bool LookedEnough() const { return looks_ >= cluster_.policy().backfill_depth; }
   // What was reserved in the last cycle: how much in all, for which gangs and when.
   std::pair<std::size_t, std::vector<std::pair<JobId, std::int64_t>>> reserved_before_;
+  std::ptrdiff_t bookings_before_ = 0;  // of admins
   // Classes that were stopped by it: whether they would find room without it.
   struct Without {
     bool fits_now = false, fits_soon = false;

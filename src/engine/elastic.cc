@@ -43,9 +43,17 @@ void DivideSmallest(std::span<const ElasticJob> jobs, std::vector<std::size_t> o
                     std::vector<int>& out) {
   std::ranges::stable_sort(
       order, {}, [&](std::size_t j) { return std::pair(-jobs[j].priority, jobs[j].served); });
+  bool none_begins = false;
+  std::vector<bool> none_begins_on(left.of_type.size());
   for (const auto j : order) {
     const int least = jobs[j].sizes[0].gpus;
-    if (least > left.For(jobs[j])) continue;
+    const auto type = jobs[j].type;
+    if (least > left.For(jobs[j])) {
+      if (jobs[j].overdue && least > left.all) none_begins = true;
+      if (jobs[j].overdue) none_begins_on[type] = true;
+      continue;
+    }
+    if (jobs[j].gpus == 0 && (none_begins || none_begins_on[type])) continue;
     out[j] = least;
     left.Take(jobs[j], least);
   }
@@ -448,6 +456,8 @@ void Seating::SeatWhole(std::size_t job, int gpus) {
   }
   std::ranges::sort(whole);
   for (const Node node : whole) Sit(job, node, block);
+  const bool enough = static_cast<int>(seats_[job].size()) >= jobs_[job].least;
+  if (!enough && whole.size() == wanted) SeatPart(job, gpus % block);
 }
 
 // Its own node where that has room.

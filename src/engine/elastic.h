@@ -24,6 +24,7 @@ struct ElasticJob {
   // Where not all can run: the highest priority does, then who was served least.
   std::int64_t priority = 0;
   std::int64_t served = 0;
+  bool overdue = false;    // nobody behind it begins before it
   std::uint32_t type = 0;  // of the GPUs
 };
 
@@ -51,6 +52,7 @@ struct SeatedJob {
   int gpus = 0;         // that it is to have
   bool movable = true;  // without a change of its size, so that another one fits
   int each = 1;         // GPUs of a worker, which lie on one node
+  int least = 0;        // with fewer it does not run
 };
 
 // Gives each job its seats on nodes that have so many GPUs for these jobs. A job gets fewer GPUs

@@ -55,6 +55,29 @@ TEST(Divide, AChangeThatDoesNotPayIsNotMade) {
               ElementsAre(1, 4));
 }
 
+// Seven that run keep their places, and the gang of eight waits for all of them.
+TEST(Divide, NobodyBeginsBeforeOneThatIsOverdue) {
+  std::vector<ElasticJob> jobs(9, Scaling(1, 1));
+  jobs[7] = {.sizes = {{8, 0}}};
+  jobs[7].served = 1;
+  jobs[8] = Scaling(1);
+  jobs[8].served = 2;
+  EXPECT_THAT(DivideByValue(jobs, 8), ElementsAre(1, 1, 1, 1, 1, 1, 1, 0, 1));
+  jobs[7].overdue = true;
+  EXPECT_THAT(DivideByValue(jobs, 8), ElementsAre(1, 1, 1, 1, 1, 1, 1, 0, 0));
+  jobs[8].priority = 1;
+  EXPECT_THAT(DivideByValue(jobs, 8), ElementsAre(1, 1, 1, 1, 1, 1, 1, 0, 1));
+}
+
+TEST(Divide, WhoIsOverdueForOneTypeHoldsNobodyOfAnotherUp) {
+  std::vector<ElasticJob> jobs(4, Scaling(1));
+  jobs[0] = {.sizes = {{4, 0}}, .gpus = 4};
+  jobs[1] = {.sizes = {{8, 0}}, .served = 1, .overdue = true};
+  jobs[2].served = jobs[3].served = 2;
+  jobs[3].type = 1;
+  EXPECT_THAT(engine::DivideByValue(jobs, std::vector{8, 4}, 12), ElementsAre(4, 0, 0, 1));
+}
+
 TEST(Divide, WhereNotAllCanRunPriorityDecidesThenService) {
   std::vector<ElasticJob> jobs(4, Scaling(1));
   jobs[0].served = 30;
@@ -123,6 +146,12 @@ TEST(Seating, WhoDoesNotChangeStays) {
 TEST(Seating, LargeJobsTakeWholeNodesAndSmallOnesTheTightestPart) {
   const auto seats = Seat({{{}, 1}, {{}, 8}, {{}, 2}}, {4, 4, 4});
   EXPECT_THAT(seats, ElementsAre(Seats{2}, Seats{0, 0, 0, 0, 1, 1, 1, 1}, Seats{2, 2}));
+}
+
+TEST(Seating, AGangThatIsNoNumberOfWholeNodesTakesAPartOfTheLast) {
+  EXPECT_THAT(Seat({{{}, 6, true, 1, 6}, {{0}, 1, false}}, {4, 4}),
+              ElementsAre(Seats{1, 1, 1, 1, 0, 0}, Seats{0}));
+  EXPECT_THAT(Seat({{{}, 6, true, 2, 6}}, {5, 5}), ElementsAre(Seats{0, 0, 0, 0, 1, 1}));
 }
 
 TEST(Seating, AJobGrowsWhereItIs) {

@@ -104,6 +104,7 @@ struct JobState {
   std::int64_t checkpoint_ms = -1;       // when its last checkpoint was taken; -1: not known
   std::int64_t checkpoint_every_ms = 0;  // declared; half of it is expected to be lost
   std::int64_t restart_cost_ms = 0;
+  std::int64_t resize_ms = -1;  // a change of its size, as its workers measured; -1: not known
   std::vector<GroupState> groups;
   std::vector<Worker> workers;
   std::uint32_t active = 0;  // workers that hold a place
@@ -116,7 +117,8 @@ struct JobState {
   ClassId fresh_class = kNone;                     // of the job with nothing running
   std::unique_ptr<JobSpeed> speed;                 // where it was reported
   std::uint32_t target = kNone;                    // workers it is to have; kNone: all it can get
-  std::int64_t served_gpu_ms = 0;                  // as far as sizes were shared out
+  std::int64_t served_gpu_ms = 0;                  // GPU time that it held, until
+  std::int64_t served_until_ms = 0;                // sizes were given out, or its record was read
   std::int64_t expected_ms = -1;                   // from its start to its end; -1: not known
   Kept kept;                                       // gate kReserved: by what
 

@@ -59,6 +59,8 @@ struct Policy {
   std::int64_t grow_factor = 4;              // at most so many times the GPUs it is known to use
   std::int64_t young_gpu_ms = 3'600'000;     // until it was served so much a job counts for more
   std::int64_t turn_gpu_ms = 3'600'000;      // a running job gives way to one served so much less
+  std::int64_t worth_offers = 30;            // shares that a rest of a GPU is taken to be offered
+  std::int64_t worth_step_milli = 10;        // of a GPU: less makes no place better than another
   std::int64_t assumed_runtime_ms = 3'600'000;          // of jobs of which nothing is known
   std::int64_t backfill_patience_ms = 24LL * 3600'000;  // who waited so long is passed by nobody
   std::int64_t backfill_depth = 100;  // jobs behind a reservation that one cycle looks at

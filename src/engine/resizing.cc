@@ -19,24 +19,36 @@ constexpr double kStandstill = 1e-9;  // goodput of a size on which no batch run
 // How many times faster a job is than at the least is worth log(kEven + that): speed-ups well below
 // it add up, so that most work is done; those above count by their ratio, so that all get some.
 constexpr double kEven = 8;
-constexpr double kCrawls = 1e-3;             // who is slower than that does not get on
-constexpr double kReluctance = 1.5;          // a change is charged so many times what it costs
-constexpr int kAttempts = 8;                 // to seat the jobs of a queue
-constexpr std::int64_t kSilentMs = 300'000;  // who has reported nothing by then is taken as linear
+constexpr double kCrawls = 1e-3;              // who is slower than that does not get on
+constexpr double kReluctance = 1.5;           // a change is charged so many times what it costs
+constexpr std::int64_t kLeastCostMs = 1'000;  // so that no noise of reports pays for a change
+constexpr int kAttempts = 8;                  // to seat the jobs of a queue
+constexpr std::int64_t kSilentMs = 300'000;   // who has reported nothing by then is taken as linear
 
-int LeastOf(const JobState& job) {
-  return static_cast<int>(std::max<std::uint32_t>(1, job.groups[0].minimum));
+// Of those of its workers that run.
+std::int64_t FirstStart(const JobState& job) {
+  auto first_ms = std::numeric_limits<std::int64_t>::max();
+  for (const auto& worker : job.workers) {
+    if (worker.place.Holds()) first_ms = std::min(first_ms, worker.started_ms);
+  }
+  return first_ms;
 }
 
 }  // namespace
 
-void Resizing::Run(std::int64_t now_ms) {
+int Resizing::LeastOf(const JobState& job) {
+  return static_cast<int>(std::max<std::uint32_t>(1, job.groups[0].minimum));
+}
+
+bool Resizing::Due(std::int64_t now_ms) const {
+  if (last_ms_ && now_ms - *last_ms_ < cluster_.policy().resize_every_ms) return false;
+  return seen_ != cluster_.facts_for_sizes();
+}
+
+void Resizing::Run(std::int64_t now_ms, const KeepRoom& keep_room) {
   told_.clear();
   changed_.clear();
-  const auto& policy = cluster_.policy();
-  if (last_ms_ && now_ms - *last_ms_ < policy.resize_every_ms) return;
-  if (seen_ == cluster_.facts_for_sizes()) return;
-  const auto passed_ms = last_ms_ ? now_ms - *last_ms_ : 0;
+  const auto since_ms = last_ms_.value_or(now_ms);
   seen_ = cluster_.facts_for_sizes();
   last_ms_ = now_ms;
   now_ms_ = now_ms;
@@ -47,11 +59,14 @@ void Resizing::Run(std::int64_t now_ms) {
     for (const JobId id : cluster_.RunningIn(queue)) {
       const JobState& job = cluster_.job(id);
       reported |= job.speed != nullptr;
-      cluster_.AddServed(id, passed_ms * job.active * std::max(1, EachOf(job)));
+      const auto passed_ms =
+          std::max<std::int64_t>(0, now_ms - std::max(since_ms, job.served_until_ms));
+      cluster_.SetServed(id, job.served_gpu_ms + passed_ms * job.active * std::max(1, EachOf(job)),
+                         now_ms);
     }
     if (!reported && divided_[queue]) SetFree(queue);
     divided_[queue] = reported;
-    if (reported) Divide(queue);
+    if (reported) Divide(queue, keep_room);
   }
 }
 
@@ -107,11 +122,13 @@ bool Resizing::TakesPart(const JobState& job) const {
   const Worker& first = job.workers[0];
   const Shape& shape = cluster_.shapes()[first.shape];
   if (EachOf(job) == 0 || job.groups[0].wish.missing) return false;
-  if (shape.spec.nowhere || !shape.spec.labels.empty() || shape.spec.node_names) return false;
-  // Whose node takes nobody any more is moved by other rules.
+  if (shape.spec.nowhere) return false;
+  // Whose node takes nobody any more, or not these, is moved by other rules.
   return std::ranges::all_of(job.workers, [&](const Worker& worker) {
-    if (worker.place.Holds() && !cluster_.nodes().node_of(worker.place.bank).Usable()) return false;
-    return worker.shape == first.shape && worker.place.state != WorkerState::kStuck;
+    const BankId bank = worker.place.bank;
+    const bool stays =
+        !worker.place.Holds() || (cluster_.nodes().node_of(bank).Usable() && shape.allowed[bank]);
+    return stays && worker.shape == first.shape && worker.place.state != WorkerState::kStuck;
   });
 }
 
@@ -120,6 +137,10 @@ int Resizing::EachOf(const JobState& job) const {
   if (job.workers.empty()) return 0;
   const auto& gpu = cluster_.shapes()[job.workers[0].shape].spec.request.gpu;
   return gpu.kind == GpuKind::kWhole ? gpu.devices : 0;
+}
+
+const Shape& Resizing::ShapeOf(const Candidate& candidate) const {
+  return cluster_.shapes()[cluster_.job(candidate.job).workers[0].shape];
 }
 
 // What it is and has; one that lies on several types takes part only if it may be moved.
@@ -152,14 +173,24 @@ double Resizing::WeightOf(const JobState& job) const {
   return 1 / std::sqrt(1 + (served < young ? served / young : 1));
 }
 
-// The type that it has first, then those that it may have in the order in which it likes them. Who
-// runs and tells nothing stays.
+// Work that a change of its size costs: what the job's workers have measured; what it says that a
+// restart costs where they have not, or where it must restart.
+double Resizing::CostMs(const JobState& job, bool restarts) const {
+  if (!restarts && job.resize_ms >= 0) {
+    return static_cast<double>(std::max(job.resize_ms, kLeastCostMs));
+  }
+  const auto declared = job.restart_cost_ms;
+  return static_cast<double>(declared > 0 ? declared : cluster_.policy().resize_cost_ms);
+}
+
+// The type that it has first, then those that it may have, and that are there for it, in the order
+// in which it likes them. Who runs and tells nothing stays.
 std::vector<TypeId> Resizing::TypesOf(const Candidate& candidate) const {
   const JobState& job = cluster_.job(candidate.job);
-  const Shape& shape = cluster_.shapes()[job.workers[0].shape];
+  const Shape& shape = ShapeOf(candidate);
   std::vector<TypeId> out;
   for (TypeId type = 0; type < cluster_.nodes().type_count(); ++type) {
-    if (shape.type_rank[type] == kNone || cluster_.nodes().usable_gpus(type) == 0) continue;
+    if (shape.type_rank[type] == kNone || halls_[type].banks.empty()) continue;
     if (type != candidate.type) out.push_back(type);
   }
   std::ranges::stable_sort(out, {}, [&](TypeId type) { return shape.type_rank[type]; });
@@ -169,13 +200,19 @@ std::vector<TypeId> Resizing::TypesOf(const Candidate& candidate) const {
   return out;
 }
 
+// The nodes that they may use.
 void Resizing::Survey(std::span<const Candidate> candidates) {
   const auto& nodes = cluster_.nodes();
+  std::set<ShapeId> shapes;
+  for (const auto& candidate : candidates) {
+    shapes.insert(cluster_.job(candidate.job).workers[0].shape);
+  }
   halls_.assign(nodes.type_count(), {});
   open_.clear();
   for (BankId b = 0; b < nodes.bank_count(); ++b) {
     const Bank& bank = nodes.bank(b);
-    if (bank.type == kNone) continue;
+    const auto allows = [&](ShapeId shape) -> bool { return cluster_.shapes()[shape].allowed[b]; };
+    if (bank.type == kNone || std::ranges::none_of(shapes, allows)) continue;
     halls_[bank.type].node = std::max(halls_[bank.type].node, std::popcount(bank.mask));
     if (!nodes.node_of(b).Usable()) continue;
     halls_[bank.type].banks.push_back(b);
@@ -264,7 +301,7 @@ ElasticJob Resizing::Weigh(const Candidate& candidate, TypeId type) const {
   out.type = type;
   if (!own && (per_node == 0 || reach < least)) return out;
   int most = static_cast<int>(job.workers.size());
-  const bool silent = !job.speed && has > 0 && now_ms_ - job.workers[0].started_ms > kSilentMs;
+  const bool silent = !job.speed && has > 0 && now_ms_ - FirstStart(job) > kSilentMs;
   if (!silent) {
     const int known = job.speed ? job.speed->most_gpus() : 0;
     const int grown = known * static_cast<int>(policy.grow_factor) / candidate.each;
@@ -277,10 +314,11 @@ ElasticJob Resizing::Weigh(const Candidate& candidate, TypeId type) const {
     if (w >= least) sizes.insert(w);
   }
   const auto age = static_cast<double>(now_ms_ - job.submitted_ms);
-  const double pays = static_cast<double>(policy.resize_pays_ms) +
-                      static_cast<double>(policy.resize_patience_milli) / kMilli * age;
-  const auto cost =
-      static_cast<double>(job.restart_cost_ms > 0 ? job.restart_cost_ms : policy.resize_cost_ms);
+  const double pays =
+      std::max(static_cast<double>(kLeastCostMs),
+               static_cast<double>(policy.resize_pays_ms) +
+                   static_cast<double>(policy.resize_patience_milli) / kMilli * age);
+  const double cost = CostMs(job, !own);
   const double least_goodput = LeastLogGoodput(candidate);
   const auto faster = [&](int workers) {
     return std::exp(LogGoodput(candidate, type, workers) - least_goodput);
@@ -296,6 +334,8 @@ ElasticJob Resizing::Weigh(const Candidate& candidate, TypeId type) const {
     out.sizes.push_back({workers * candidate.each, WeightOf(job) * worth});
   }
   out.gpus = own ? candidate.held : 0;
+  out.overdue =
+      policy.reserve && has == 0 && now_ms_ - job.submitted_ms >= policy.backfill_patience_ms;
   out.priority = job.priority;
   out.served = job.served_gpu_ms;
   if (has > 0) {
@@ -338,22 +378,53 @@ int Resizing::RoomOf(QueueId queue, TypeId type, std::span<const Candidate> cand
   return static_cast<int>(std::min<std::int64_t>(std::max(held, room), halls_[type].there));
 }
 
-void Resizing::Divide(QueueId queue) {
-  auto candidates = List(queue);
+// Those that may use the same nodes together; first those that may use the fewest, for the others
+// have more to choose from.
+void Resizing::Divide(QueueId queue, const KeepRoom& keep_room) {
+  using Where = std::pair<model::Labels, std::optional<std::vector<std::string>>>;
+  std::map<Where, std::vector<Candidate>> apart;
+  for (auto& candidate : List(queue)) {
+    const auto& spec = ShapeOf(candidate).spec;
+    apart[{spec.labels, spec.node_names}].push_back(std::move(candidate));
+  }
+  std::vector<std::pair<std::ptrdiff_t, std::vector<Candidate>>> groups;
+  groups.reserve(apart.size());
+  for (auto& [where, candidates] : apart) {
+    const auto banks = std::ranges::count(ShapeOf(candidates[0]).allowed, true);
+    groups.emplace_back(banks, std::move(candidates));
+  }
+  std::ranges::stable_sort(groups, {}, [](const auto& group) { return group.first; });
+  for (auto& [banks, candidates] : groups) {
+    DivideTogether(queue, std::move(candidates), keep_room);
+  }
+}
+
+void Resizing::DivideTogether(QueueId queue, std::vector<Candidate> candidates,
+                              const KeepRoom& keep_room) {
   // Who is to run and finds no place, for want of cores or by a limit, is left as it is: nobody
   // leaves for it in vain.
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    std::vector<JobId> stuck;
-    DivideAmong(queue, candidates, stuck);
+    std::vector<JobId> jobs, stuck;
+    for (const auto& candidate : candidates) jobs.push_back(candidate.job);
+    const auto leave_out = [&](const std::vector<JobId>& those) {
+      std::erase_if(candidates, [&](const Candidate& candidate) {
+        return std::ranges::find(those, candidate.job) != those.end();
+      });
+    };
+    const Held held = keep_room(jobs);
+    for (const JobId job : held.counted_on) {
+      cluster_.SetTarget(job, cluster_.job(job).active);
+      changed_.push_back(job);
+    }
+    leave_out(held.counted_on);
+    DivideAmong(queue, candidates, held.reserved, stuck);
     if (stuck.empty()) return;
-    std::erase_if(candidates, [&](const Candidate& candidate) {
-      return std::ranges::find(stuck, candidate.job) != stuck.end();
-    });
+    leave_out(stuck);
   }
 }
 
 void Resizing::DivideAmong(QueueId queue, std::vector<Candidate>& candidates,
-                           std::vector<JobId>& stuck) {
+                           std::span<const JobId> reserved, std::vector<JobId>& stuck) {
   Survey(candidates);
   for (auto& candidate : candidates) {
     candidate.choice.clear();
@@ -362,14 +433,22 @@ void Resizing::DivideAmong(QueueId queue, std::vector<Candidate>& candidates,
       if (!weighed.sizes.empty()) candidate.choice.push_back(std::move(weighed));
     }
   }
-  std::erase_if(candidates, [](const Candidate& candidate) { return candidate.choice.empty(); });
-  if (candidates.empty()) return;
   std::vector<int> room;
   room.reserve(halls_.size());
   for (TypeId type = 0; type < halls_.size(); ++type) {
     room.push_back(RoomOf(queue, type, candidates));
   }
   const int gpus = Budget(queue, candidates);
+  // Who could not be served if nobody else were keeps what was reserved for it, and is not weighed.
+  std::erase_if(candidates, [&](const Candidate& candidate) {
+    const bool fits = std::ranges::any_of(candidate.choice, [&](const ElasticJob& job) {
+      return candidate.held > 0 || job.sizes[0].gpus <= std::min(room[job.type], gpus);
+    });
+    const bool waits = std::ranges::find(reserved, candidate.job) != reserved.end();
+    if (!fits && waits) stuck.push_back(candidate.job);
+    return !fits;
+  });
+  if (!stuck.empty() || candidates.empty()) return;
   const auto divide = [&] {
     std::vector<ElasticChoice> jobs;
     jobs.reserve(candidates.size());
@@ -384,253 +463,6 @@ void Resizing::DivideAmong(QueueId queue, std::vector<Candidate>& candidates,
     if (candidate.held > 0) candidate.choice.resize(1);
   }
   Seat(candidates, divide(), false, stuck);
-}
-
-std::vector<Resizing::Part> Resizing::PartsOf(std::span<const Candidate> candidates,
-                                              std::span<const ElasticPart> found) const {
-  std::vector<Part> parts;
-  parts.reserve(candidates.size());
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    const TypeId type = candidates[i].choice[found[i].choice].type;
-    const bool stays = type == candidates[i].type && found[i].gpus == candidates[i].held;
-    parts.push_back({type, found[i].gpus, stays, {}});
-  }
-  return parts;
-}
-
-// Sizes that fit by number but not by node are none: rather nothing changes, of any type or of this
-// one, than that a job which runs, and is to run, loses its place. One that lies on several types
-// and finds no room on one of them keeps what it has. False: nothing has changed.
-bool Resizing::Seat(std::span<const Candidate> candidates, std::vector<Part> parts, bool all_types,
-                    std::vector<JobId>& stuck) {
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    const bool mixed = candidates[i].held > 0 && candidates[i].type == kNone;
-    if (mixed && parts[i].gpus == 0) stuck.push_back(candidates[i].job);
-  }
-  const auto kept = TryWished(candidates, parts, stuck);
-  if (!stuck.empty()) return false;
-  std::vector<bool> seated(halls_.size());
-  for (TypeId type = 0; type < halls_.size(); ++type) {
-    seated[type] = SeatType(type, candidates, parts, kept);
-    if (all_types && !seated[type]) return false;
-  }
-  const auto mark = cluster_.mark();
-  std::vector<std::uint32_t> targets;
-  targets.reserve(candidates.size());
-  for (const auto& candidate : candidates) targets.push_back(cluster_.job(candidate.job).target);
-  const auto each = [&](const auto& act) {
-    for (std::size_t i = 0; i < candidates.size(); ++i) {
-      if (seated[parts[i].type]) act(candidates[i], parts[i]);
-    }
-  };
-  std::vector<WorkerRef> told;
-  each([&](const Candidate& candidate, const Part& part) {
-    for (const auto& ref : Leavers(candidate, part)) {
-      told.push_back(ref);
-      cluster_.Leave(ref);
-    }
-  });
-  each([&](const Candidate& candidate, const Part& part) {
-    if (!candidate.wished) Take(candidate, part);
-  });
-  each([&](const Candidate& candidate, const Part& part) {
-    if (candidate.wished) PlaceWished(candidate, part);
-  });
-  each([&](const Candidate& candidate, const Part& part) {
-    const int least = LeastOf(cluster_.job(candidate.job));
-    const auto seats = candidate.wished ? part.gpus : static_cast<int>(part.seats.size());
-    const int needed = std::max(least, std::min(candidate.held, seats) / candidate.each);
-    const bool runs = part.gpus >= least * candidate.each;
-    if (runs && static_cast<int>(cluster_.job(candidate.job).active) < needed) {
-      stuck.push_back(candidate.job);
-    }
-  });
-  if (stuck.empty()) {
-    told_.insert(told_.end(), told.begin(), told.end());
-    each([&](const Candidate& candidate, const Part&) { changed_.push_back(candidate.job); });
-    return true;
-  }
-  cluster_.RollbackTo(mark);
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    cluster_.SetTarget(candidates[i].job, targets[i]);
-  }
-  return false;
-}
-
-bool Resizing::SeatType(TypeId type, std::span<const Candidate> candidates,
-                        std::vector<Part>& parts, const std::map<BankId, int>& kept) const {
-  const Hall& hall = halls_[type];
-  std::map<BankId, std::uint32_t> index;
-  auto room = hall.room;
-  for (std::uint32_t i = 0; i < hall.banks.size(); ++i) {
-    index[hall.banks[i]] = i;
-    const auto found = kept.find(hall.banks[i]);
-    if (found != kept.end()) room[i] = std::max(0, room[i] - found->second);
-  }
-  std::vector<std::size_t> here;
-  std::vector<SeatedJob> jobs;
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    const Candidate& candidate = candidates[i];
-    if (parts[i].type != type || (candidate.wished && !parts[i].stays)) continue;
-    const JobState& job = cluster_.job(candidate.job);
-    SeatedJob seated;
-    for (const auto& worker : job.workers) {
-      if (!worker.place.Holds() || !index.contains(worker.place.bank)) continue;
-      const auto gpus = static_cast<std::size_t>(candidate.each);
-      seated.seats.insert(seated.seats.end(), gpus, index[worker.place.bank]);
-    }
-    std::ranges::sort(seated.seats);
-    seated.gpus = candidate.wished ? static_cast<int>(seated.seats.size()) : parts[i].gpus;
-    seated.movable = job.speed != nullptr && !candidate.wished;
-    seated.each = candidate.each;
-    here.push_back(i);
-    jobs.push_back(std::move(seated));
-  }
-  const auto seats = SeatByNodes(jobs, room);
-  for (std::size_t k = 0; k < here.size(); ++k) {
-    const Candidate& candidate = candidates[here[k]];
-    const int least = LeastOf(cluster_.job(candidate.job)) * candidate.each;
-    const bool runs = candidate.held >= least && parts[here[k]].gpus >= least;
-    if (!candidate.wished && runs && std::ssize(seats[k]) < least) return false;
-    for (const auto seat : seats[k]) parts[here[k]].seats.push_back(hall.banks[seat]);
-  }
-  return true;
-}
-
-// Places those who wish for a place and change, as if all others who change had left, and takes it
-// back: what they get is what they are to have. The GPUs of each bank that is kept for them.
-std::map<BankId, int> Resizing::TryWished(std::span<const Candidate> candidates,
-                                          std::vector<Part>& parts, std::vector<JobId>& stuck) {
-  std::map<BankId, int> kept;
-  bool any = false;
-  for (std::size_t i = 0; i < parts.size(); ++i) any |= candidates[i].wished && !parts[i].stays;
-  if (!any) return kept;
-  const auto mark = cluster_.mark();
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    if (parts[i].stays) continue;
-    for (const auto& ref : Leavers(candidates[i], parts[i])) cluster_.Leave(ref);
-  }
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    const Candidate& candidate = candidates[i];
-    Part& part = parts[i];
-    if (!candidate.wished || part.stays) continue;
-    const JobState& job = cluster_.job(candidate.job);
-    const auto target = job.target;
-    const auto before = cluster_.mark();
-    const int wanted = part.gpus;
-    PlaceWished(candidate, part);
-    cluster_.SetTarget(candidate.job, target);
-    part.gpus = static_cast<int>(job.active) * candidate.each;
-    if (static_cast<int>(job.active) < LeastOf(job)) {
-      cluster_.RollbackTo(before);
-      if (wanted > 0) stuck.push_back(candidate.job);
-      part.gpus = 0;
-      continue;
-    }
-    for (const auto& worker : job.workers) {
-      if (worker.place.Holds()) kept[worker.place.bank] += candidate.each;
-    }
-  }
-  cluster_.RollbackTo(mark);
-  return kept;
-}
-
-// Who gives up its seat: on each bank those who are more than the seats there, the last of them
-// first. Of one that wishes for a place the last ones, and all where it changes its type.
-std::vector<WorkerRef> Resizing::Leavers(const Candidate& candidate, const Part& part) const {
-  const JobState& job = cluster_.job(candidate.job);
-  std::map<BankId, int> over;
-  int held = 0;
-  for (const auto& worker : job.workers) {
-    if (!worker.place.Holds()) continue;
-    ++held;
-    over[worker.place.bank] += candidate.each;
-  }
-  for (const auto bank : part.seats) --over[bank];
-  if (part.type == candidate.type) held -= part.gpus / candidate.each;
-  std::vector<WorkerRef> out;
-  for (auto index = static_cast<std::uint32_t>(job.workers.size()); index-- > 0;) {
-    const auto& place = job.workers[index].place;
-    if (!place.Holds()) continue;
-    if (candidate.wished ? held <= 0 : over[place.bank] <= 0) continue;
-    --held;
-    over[place.bank] -= candidate.each;
-    out.push_back({candidate.job, index});
-  }
-  return out;
-}
-
-// Those who left take the new seats, then those who wait.
-void Resizing::Take(const Candidate& candidate, const Part& part) {
-  const JobState& job = cluster_.job(candidate.job);
-  const auto least = LeastOf(job);
-  const int workers = static_cast<int>(part.seats.size()) / candidate.each;
-  if (workers < least) {  // the seats are not enough: it waits for its turn
-    cluster_.SetTarget(candidate.job, static_cast<std::uint32_t>(least));
-    return;
-  }
-  std::vector<std::uint32_t> waiting;
-  for (const bool leaver : {true, false}) {
-    for (std::uint32_t index = 0; index < job.workers.size(); ++index) {
-      const auto& place = job.workers[index].place;
-      const bool waits = place.state == WorkerState::kPending;
-      if (waits && (place.left_bank != kNone) == leaver) waiting.push_back(index);
-    }
-  }
-  std::map<BankId, int> missing;  // GPUs
-  for (const auto bank : part.seats) ++missing[bank];
-  for (const auto& worker : job.workers) {
-    if (worker.place.Holds()) missing[worker.place.bank] -= candidate.each;
-  }
-  const auto mark = cluster_.mark();
-  auto next = waiting.begin();
-  for (auto& [bank, count] : missing) {
-    for (; count > 0 && next != waiting.end(); count -= candidate.each, ++next) {
-      const auto before = cluster_.mark();
-      if (!placement_.PlaceOn({candidate.job, *next}, bank)) break;
-      if (WithinBounds(job)) continue;
-      cluster_.RollbackTo(before);
-      break;
-    }
-  }
-  const bool enough = static_cast<int>(job.active) >= least;
-  if (!enough) cluster_.RollbackTo(mark);
-  cluster_.SetTarget(candidate.job, static_cast<std::uint32_t>(enough ? workers : least));
-}
-
-// Limits may name more than GPUs.
-bool Resizing::WithinBounds(const JobState& job) const {
-  const Shape& shape = cluster_.shapes()[job.workers[0].shape];
-  return cluster_.queues().HeldWithinBounds(job.queue, shape.cost, false);
-}
-
-// By the ordinary rules, which know what it wishes for, as many as it is to have and as fit.
-void Resizing::PlaceWished(const Candidate& candidate, const Part& part) {
-  const JobState& job = cluster_.job(candidate.job);
-  const auto least = static_cast<std::uint32_t>(LeastOf(job));
-  const auto workers = static_cast<std::uint32_t>(part.gpus / candidate.each);
-  cluster_.SetTarget(candidate.job, std::max(least, workers));
-  if (workers < least || job.active >= workers) return;
-  placement_.KeepTo(part.type);
-  const auto mark = cluster_.mark();
-  std::vector<WorkerRef> left;
-  for (std::uint32_t index = 0; index < job.workers.size(); ++index) {
-    if (job.active + left.size() == workers) break;
-    if (job.workers[index].place.left_bank != kNone) left.push_back({candidate.job, index});
-  }
-  placement_.Rehouse(job.Satisfied() ? kNone : 0, left);
-  if (!WithinBounds(job)) cluster_.RollbackTo(mark);
-  std::vector<Piece> pieces;
-  while (job.active < workers) {
-    const auto before = cluster_.mark();
-    placement_.NextPieces(candidate.job, pieces);
-    if (pieces.empty() || !placement_.Place(pieces[0], Mode::kFuture)) break;
-    if (WithinBounds(job)) continue;
-    cluster_.RollbackTo(before);
-    break;
-  }
-  placement_.KeepTo(kNone);
-  cluster_.SetTarget(candidate.job, std::max(least, job.active));
 }
 
 }  // namespace muster::engine

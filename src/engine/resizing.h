@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -27,9 +28,22 @@ class Resizing {
  public:
   Resizing(Cluster& cluster, Placement& placement) : cluster_(cluster), placement_(placement) {}
 
-  void Run(std::int64_t now_ms);
+  // Not more often than the policy says, and only when something has changed.
+  bool Due(std::int64_t now_ms) const;
+  // Those whose sizes are found together, and reservations.
+  struct Held {
+    std::vector<JobId> reserved;    // would have room kept for themselves
+    std::vector<JobId> counted_on;  // others wait for their end: what they have is not given away
+  };
+  // Told which jobs are divided among next: what it keeps is not there for them.
+  using KeepRoom = std::function<Held(std::span<const JobId> jobs)>;
+  void Run(std::int64_t now_ms, const KeepRoom& keep_room);
+  struct Told {
+    WorkerRef leaves;
+    JobId whom;  // who gets most of its job's places; its own job where nobody does
+  };
   // Workers that the last run told to leave, and jobs whose target it changed.
-  std::span<const WorkerRef> told() const { return told_; }
+  std::span<const Told> told() const { return told_; }
   std::span<const JobId> changed() const { return changed_; }
 
  private:
@@ -56,12 +70,14 @@ class Resizing {
     std::vector<BankId> seats;
   };
 
+  static int LeastOf(const JobState& job);
   std::vector<JobId> JobsOf(QueueId queue) const;
   void SetFree(QueueId queue);
   void CompareTypes();
   double RatioOf(const std::string& from, const std::string& to) const;
   bool TakesPart(const JobState& job) const;
   int EachOf(const JobState& job) const;
+  const Shape& ShapeOf(const Candidate& candidate) const;
   std::vector<Candidate> List(QueueId queue) const;
   std::vector<TypeId> TypesOf(const Candidate& candidate) const;
   void Survey(std::span<const Candidate> candidates);
@@ -69,11 +85,14 @@ class Resizing {
   double LogGoodput(const Candidate& candidate, TypeId type, int workers) const;
   double LeastLogGoodput(const Candidate& candidate) const;
   double WeightOf(const JobState& job) const;
+  double CostMs(const JobState& job, bool restarts) const;
   ElasticJob Weigh(const Candidate& candidate, TypeId type) const;
   int Budget(QueueId queue, std::span<const Candidate> candidates) const;
   int RoomOf(QueueId queue, TypeId type, std::span<const Candidate> candidates) const;
-  void Divide(QueueId queue);
-  void DivideAmong(QueueId queue, std::vector<Candidate>& candidates, std::vector<JobId>& stuck);
+  void Divide(QueueId queue, const KeepRoom& keep_room);
+  void DivideTogether(QueueId queue, std::vector<Candidate> candidates, const KeepRoom& keep_room);
+  void DivideAmong(QueueId queue, std::vector<Candidate>& candidates,
+                   std::span<const JobId> reserved, std::vector<JobId>& stuck);
   std::vector<Part> PartsOf(std::span<const Candidate> candidates,
                             std::span<const ElasticPart> found) const;
   bool Seat(std::span<const Candidate> candidates, std::vector<Part> parts, bool all_types,
@@ -86,6 +105,7 @@ class Resizing {
   void Take(const Candidate& candidate, const Part& part);
   void PlaceWished(const Candidate& candidate, const Part& part);
   bool WithinBounds(const JobState& job) const;
+  void Tell(std::span<const WorkerRef> leavers, std::span<const Candidate> candidates);
 
   Cluster& cluster_;
   Placement& placement_;
@@ -98,7 +118,7 @@ class Resizing {
   // By two types: log of what a GPU of the second does against one of the first, and by how many
   // jobs that is known.
   std::map<std::pair<std::string, std::string>, std::pair<double, int>> ratios_;
-  std::vector<WorkerRef> told_;
+  std::vector<Told> told_;
   std::vector<JobId> changed_;
 };
 

@@ -100,6 +100,7 @@ class ResizingTest : public testing::Test {
         if (action.kind == model::ActionKind::kStart || action.kind == model::ActionKind::kGrow) {
           continue;
         }
+        causes_.insert(action.cause);
         cluster_->ReportLeft({action.job, action.worker});
       }
     }
@@ -135,6 +136,7 @@ class ResizingTest : public testing::Test {
   std::unique_ptr<Scheduler> scheduler_;
   std::int64_t now_ms_ = 0;
   std::vector<model::Rule> rules_;
+  std::set<JobId> causes_;  // for whom others left
 };
 
 TEST_F(ResizingTest, WhoScalesGetsTheGpusOfWhoDoesNot) {
@@ -149,6 +151,19 @@ TEST_F(ResizingTest, WhoScalesGetsTheGpusOfWhoDoesNot) {
   for (const auto rule : rules_) {
     EXPECT_TRUE(rule == model::Rule::kResize || rule == model::Rule::kFreeCapacity);
   }
+}
+
+TEST_F(ResizingTest, WhereChangesAreFreeSizesAreStillThoseThatPay) {
+  Policy policy;
+  policy.resize_pays_ms = policy.resize_patience_milli = policy.resize_cost_ms = 0;
+  Make(policy);
+  const JobId good = Add("good", 1, 8), bad = Add("bad", 1, 8);
+  Settle();
+  Report(good, 0.01);
+  Report(bad, 100);
+  Later(kMinute);
+  EXPECT_EQ(Gpus(good), 4U);
+  EXPECT_EQ(Gpus(bad), 1U);
 }
 
 TEST_F(ResizingTest, OnASettledClusterNothingHappens) {
@@ -170,10 +185,169 @@ TEST_F(ResizingTest, ANewJobGetsItsMinimumFromTheOthers) {
   Report(a, 0.01);
   Later(kMinute);
   EXPECT_EQ(Gpus(a), 8U);
+  causes_.clear();
   const JobId late = Add("late", 2, 2);
   Later(kMinute);
   EXPECT_EQ(Gpus(late), 2U);
   EXPECT_EQ(Gpus(a), 4U);  // a whole node rather than scattered GPUs
+  EXPECT_THAT(causes_, ElementsAre(late));
+}
+
+TEST_F(ResizingTest, AJobLeavesForOneOfThoseWhoTakeItsPlaces) {
+  const JobId a = Add("a", 1, 8);
+  Settle();
+  Report(a, 0.01);
+  Later(kMinute);
+  causes_.clear();
+  const JobId small = Add("small", 1, 1), large = Add("large", 3, 3);
+  Later(kMinute);
+  EXPECT_EQ(Gpus(small), 1U);
+  EXPECT_EQ(Gpus(large), 3U);
+  EXPECT_EQ(Gpus(a), 4U);
+  EXPECT_THAT(causes_, ElementsAre(large));
+}
+
+TEST_F(ResizingTest, RoomThatIsKeptForAGangIsNotGivenOut) {
+  Make({}, 3);
+  const JobId grows = Add("grows", 1, 12), ends = Add("ends", 4, 4);
+  Run(grows, "n0", 4);
+  Run(ends, "n1", 4);
+  cluster_->SetExpected(ends, 30 * kMinute);
+  auto wanted = Wanted("gang", 8, 8);
+  wanted.nodes["rack"] = "r";  // so it is not one of those whose sizes are found with the others
+  const JobId gang = Add(wanted);
+  Settle();
+  Report(grows, 0.01);
+  for (int minute = 0; minute < 5; ++minute) {
+    Later(kMinute);
+    Report(grows, 0.01 + minute * 0.001);
+    EXPECT_EQ(Gpus(grows), 4U);
+  }
+  cluster_->RemoveJob(ends);
+  Later(0);
+  EXPECT_EQ(Gpus(gang), 8U);
+}
+
+// Nobody else waits or wants more, so nothing was reserved before. One fits then, the other does
+// not.
+TEST_F(ResizingTest, WhatComesFreeInThatCycleIsKeptForAGangToo) {
+  for (const auto& [workers, anew] : {std::pair(8, false), {8, true}, {4, false}, {4, true}}) {
+    Make({});
+    const JobId grows = Add("grows", 1, 8), ends = Add("ends", 4, 4);
+    Run(grows, "n0", 4);
+    Run(ends, "n1", 4);
+    cluster_->SetExpected(grows, 60 * kMinute);
+    cluster_->SetExpected(ends, 30 * kMinute);
+    Report(grows, 0.01);
+    Later(kMinute);
+    auto wanted = Wanted("gang", workers, workers);
+    wanted.nodes["rack"] = "r";
+    const JobId gang = Add(wanted);
+    Later(kMinute);
+    if (anew) scheduler_ = std::make_unique<Scheduler>(*cluster_);
+    cluster_->RemoveJob(ends);
+    Later(kMinute);
+    EXPECT_EQ(Gpus(grows), 4U) << workers << anew;
+    EXPECT_EQ(Gpus(gang), workers == 4 ? 4U : 0U) << anew;
+    cluster_->RemoveJob(gang);
+    Later(kMinute);
+    EXPECT_EQ(Gpus(grows), 8U) << workers << anew;
+  }
+}
+
+TEST_F(ResizingTest, NobodyShrinksForAGangThatDoesNotFitYet) {
+  Make({}, 4);
+  const JobId grows = Add("grows", 1, 16), ends = Add("ends", 4, 4, "other");
+  Run(grows, "n0", 4);
+  Run(ends, "n1", 4);
+  cluster_->SetExpected(ends, 30 * kMinute);
+  const JobId gang = Add("gang", 15, 15);
+  Report(grows, 0.01);
+  for (int minute = 0; minute < 3; ++minute) {
+    Later(kMinute);
+    EXPECT_EQ(Gpus(grows), 4U);
+    Report(grows, 0.01 + minute * 0.001);
+  }
+  cluster_->RemoveJob(ends);
+  Later(kMinute);
+  EXPECT_EQ(Gpus(gang), 15U);
+  EXPECT_EQ(Gpus(grows), 1U);
+}
+
+// The gang is one of those whose sizes are given out, but not all of its rack is theirs.
+TEST_F(ResizingTest, AGangThatHasNoSizeKeepsItsReservation) {
+  Make({}, 3);
+  AddNode("apart", 4, "", "s");
+  const JobId grows = Add("grows", 1, 16), ends = Add("ends", 4, 4, "other");
+  Run(grows, "apart", 4);
+  Run(ends, "n0", 4);
+  cluster_->SetExpected(ends, 30 * kMinute);
+  auto wanted = Wanted("gang", 12, 12);
+  wanted.groups[0].topology = {"cluster", "rack", ""};
+  const JobId gang = Add(wanted);
+  Report(grows, 0.01);
+  for (int minute = 0; minute < 3; ++minute) {
+    Later(kMinute);
+    EXPECT_EQ(Gpus(grows), 4U);
+    Report(grows, 0.01 + minute * 0.001);
+  }
+  cluster_->RemoveJob(ends);
+  Later(kMinute);
+  EXPECT_EQ(Gpus(gang), 12U);
+}
+
+TEST_F(ResizingTest, WhatAnAdminHasReservedIsNotGivenOut) {
+  const JobId grows = Add("grows", 1, 8);
+  cluster_->SetReservations({{"maintenance", "other", 2 * kMinute, 10 * kMinute, {{"n1", 4}}, ""}});
+  Settle();
+  for (now_ms_ = 0; now_ms_ < 9 * kMinute;) {
+    if (now_ms_ < 8 * kMinute) Report(grows, 0.01 + static_cast<double>(now_ms_) * 1e-9);
+    Later(kMinute);
+    EXPECT_EQ(Gpus(grows), 4U) << now_ms_;
+  }
+  Later(2 * kMinute);
+  EXPECT_EQ(Gpus(grows), 8U);
+}
+
+TEST_F(ResizingTest, JobsOfOtherNodesAreDividedApart) {
+  AddNode("apart", 8, "", "s");
+  const auto at = [&](const std::string& name, const std::string& rack) {
+    auto wanted = Wanted(name, 1, 8);
+    wanted.nodes["rack"] = rack;
+    return Add(wanted);
+  };
+  const JobId good = at("good", "r"), bad = at("bad", "r"), there = at("there", "s");
+  Settle();
+  Report(good, 0.01);
+  Report(bad, 100);
+  Report(there, 0.01);
+  Later(kMinute);
+  Report(good, 0.011);
+  Later(kMinute);
+  EXPECT_EQ(Gpus(good), 4U);
+  EXPECT_EQ(Gpus(bad), 1U);
+  EXPECT_EQ(Gpus(there), 8U);
+  EXPECT_EQ(Racks(good), std::set<std::string>{"r"});
+}
+
+TEST_F(ResizingTest, WhoMayUseFewNodesComesBeforeWhoMayUseAll) {
+  AddNode("apart", 8, "", "s");
+  auto wanted = Wanted("here", 1, 8);
+  wanted.nodes["rack"] = "s";
+  const JobId here = Add(wanted), anywhere = Add("anywhere", 1, 12);
+  const JobId stays = Add("stays", 4, 4), ends = Add("ends", 7, 7);
+  Run(here, "apart", 1);
+  Run(anywhere, "n0", 4);
+  Run(stays, "n1", 4);
+  Run(ends, "apart", 7);
+  Report(here, 0.01);
+  Report(anywhere, 0.01);
+  Later(kMinute);
+  EXPECT_EQ(Gpus(here), 1U);
+  cluster_->RemoveJob(ends);
+  Later(kMinute);
+  EXPECT_EQ(Gpus(here), 8U);
+  EXPECT_EQ(Gpus(anywhere), 4U);
 }
 
 // Three GPUs for two jobs that scale equally well.
@@ -217,6 +391,21 @@ TEST_F(ResizingTest, WhoDoesNotGetOnWithItsLeastGetsWhatItNeeds) {
   EXPECT_EQ(Gpus(even), 2U);
   EXPECT_EQ(Gpus(good), 1U);
   EXPECT_EQ(Gpus(other), 1U);
+}
+
+// A gain so small that half a minute of work is not worth it yet, but a moment is.
+TEST_F(ResizingTest, WhatAChangeCostsIsWhatTheWorkersMeasured) {
+  for (const std::int64_t measured_ms : {-1, 100, 30'000}) {
+    Make({}, 1);
+    const JobId job = Add("job", 1, 2);
+    Run(job, "n0", 1);
+    cluster_->ReportResizeCost(job, measured_ms);
+    auto model = Model(0.6);
+    model.limits = {32, 64, 32, 32};  // two GPUs are 1.25 times as fast
+    Report(job, {{"", model}});
+    Later(kMinute);
+    EXPECT_EQ(Gpus(job), measured_ms == 100 ? 2U : 1U) << measured_ms;
+  }
 }
 
 TEST_F(ResizingTest, WithoutAReportNothingIsResized) {

@@ -6,11 +6,9 @@
 namespace muster::engine {
 namespace {
 
-constexpr std::size_t kMostEnds = 512;         // jobs that one look ahead lets end
-constexpr std::size_t kMostEndsWithin = 4096;  // the same for a limit, of all queues
+constexpr std::size_t kMostEndsWithin = 4096;  // jobs that a limit's look ahead lets end
 constexpr std::size_t kTogether = 16;          // of those that end at one moment, between two looks
-constexpr int kMostTries = 16;              // of places, where numbers alone would allow the gang
-constexpr std::int64_t kStandsMs = 30'000;  // before it is looked whether it could be sooner
+constexpr std::int64_t kStandsMs = 30'000;     // before it is looked whether it could be sooner
 
 }  // namespace
 
@@ -56,20 +54,22 @@ void Timeline::KeepWhatIsFree(Reservation& made) const {
   }
 }
 
-bool Timeline::Renew(Reservation& made, std::int64_t now_ms) {
-  const bool stands = now_ms < made.at_ms && now_ms - made.made_ms < kStandsMs &&
-                      cluster_.job(made.job).sequence == made.sequence &&
-                      std::ranges::all_of(made.places, [&](const Hold& place) {
-                        return cluster_.nodes().node_of(place.bank).Usable();
-                      });
-  if (!stands) return false;
+bool Timeline::Stands(const Reservation& made, std::int64_t now_ms) const {
+  const JobState& job = cluster_.job(made.job);
+  return now_ms < made.at_ms && now_ms - made.made_ms < kStandsMs && job.present &&
+         !job.Satisfied() && !job.on_hold && job.sequence == made.sequence &&
+         std::ranges::all_of(made.places, [&](const Hold& place) {
+           return cluster_.nodes().node_of(place.bank).Usable();
+         });
+}
+
+void Timeline::Renew(Reservation& made, std::int64_t now_ms) {
   KeepWhatIsFree(made);
   for (auto& within : made.within) within.room = made.cost;
   for (const auto& [at_ms, job] : cluster_.EndsAfter(now_ms)) {
     if (made.within.empty() || at_ms > made.at_ms) break;
     Leaves(job, made);
   }
-  return true;
 }
 
 // What a job leaves below the queues of the gang need not be kept for it now. False: nothing.
@@ -105,8 +105,21 @@ bool Timeline::MayHave(const Reservation& made) const {
   });
 }
 
-std::optional<Reservation> Timeline::ReserveWithin(const Piece& piece, std::int64_t now_ms) {
+std::vector<Reservation::Within> Timeline::BoundsOf(const JobState& job, const Vec& cost) const {
   const auto& queues = cluster_.queues();
+  std::vector<Reservation::Within> within;
+  for (QueueId q = job.queue; q != 0; q = queues[q].parent) {
+    const Vec& bound = job.preemptible ? queues[q].limit : queues[q].quota;
+    bool bounded = false;
+    for (std::size_t d = 0; d < queues.dims(); ++d) {
+      bounded |= cost[d] > 0 && bound[d] != kUnlimited;
+    }
+    if (bounded) within.push_back({q, cost});
+  }
+  return within;
+}
+
+std::optional<Reservation> Timeline::ReserveWithin(const Piece& piece, std::int64_t now_ms) {
   const JobState& job = cluster_.job(piece.job);
   Reservation found;
   found.job = piece.job;
@@ -114,14 +127,7 @@ std::optional<Reservation> Timeline::ReserveWithin(const Piece& piece, std::int6
   found.made_ms = now_ms;
   found.cost = piece.cost;
   found.fixed = !job.preemptible;
-  for (QueueId q = job.queue; q != 0; q = queues[q].parent) {
-    const Vec& bound = found.fixed ? queues[q].quota : queues[q].limit;
-    bool bounded = false;
-    for (std::size_t d = 0; d < queues.dims(); ++d) {
-      bounded |= piece.cost[d] > 0 && bound[d] != kUnlimited;
-    }
-    if (bounded) found.within.push_back({q, piece.cost});
-  }
+  found.within = BoundsOf(job, piece.cost);
   std::size_t ended = 0;
   for (const auto& [at_ms, other] : cluster_.EndsAfter(now_ms)) {
     if (found.within.empty() || ended++ == kMostEndsWithin) break;
@@ -132,28 +138,62 @@ std::optional<Reservation> Timeline::ReserveWithin(const Piece& piece, std::int6
   return std::nullopt;
 }
 
+// Whoever ends next leaves: all of one moment, as far as one look takes them.
+void Timeline::LetNextEnd(Cluster::Ends::const_iterator& end, const Cluster::Ends& ends) {
+  const auto at_ms = end->first;
+  const auto enough = gone_.size() + kTogether;
+  for (; end != ends.end() && end->first == at_ms && gone_.size() < enough; ++end) {
+    gone_.push_back(*end);
+  }
+  looks_.push_back(gone_.size());
+  GoTo(looks_.size());
+}
+
+// To how things are at that look; 0: now.
+void Timeline::GoTo(std::size_t look) {
+  const auto away = look == 0 ? 0 : looks_[look - 1];
+  for (; away_ < away; ++away_) cluster_.Vacate(gone_[away_].second, +1);
+  for (; away_ > away; --away_) cluster_.Vacate(gone_[away_ - 1].second, -1);
+}
+
+// After a place was sought in vain twice as many looks pass by before the next time, and what was
+// passed by is halved when one is found: who fits at one look fits at those behind it.
 std::optional<Reservation> Timeline::Reserve(const Piece& piece, std::int64_t now_ms) {
   Reservation found;
   found.job = piece.job;
   found.sequence = cluster_.job(piece.job).sequence;
   found.made_ms = now_ms;
   gone_.clear();
-  int tries = 0;
-  bool fits = false;
+  looks_.clear();
   const auto& ends = cluster_.EndsAfter(now_ms);
-  for (auto end = ends.begin(); end != ends.end() && !fits && gone_.size() < kMostEnds;) {
-    found.at_ms = end->first;
-    const auto enough = gone_.size() + kTogether;
-    for (; end != ends.end() && end->first == found.at_ms && gone_.size() < enough; ++end) {
-      cluster_.Vacate(end->second, +1);
-      gone_.push_back(end->second);
-    }
+  std::size_t vain = 0, next = 1, stride = 1, fits = 0;  // looks; 0: none
+  for (auto end = ends.begin(); end != ends.end() && fits == 0;) {
+    LetNextEnd(end, ends);
+    const auto look = looks_.size();
+    if (look < next && end != ends.end()) continue;
     if (!placement_.MayFit(piece, Mode::kFuture)) continue;
-    fits = Fits(piece, found.places);
-    if (!fits && ++tries == kMostTries) break;
+    if (Fits(piece, found.places)) {
+      fits = look;
+    } else {
+      vain = look;
+      next = look + stride;
+      stride *= 2;
+    }
   }
-  for (const JobId job : gone_) cluster_.Vacate(job, -1);
-  if (!fits) return std::nullopt;
+  while (vain > 0 && fits > vain + 1) {
+    const auto middle = (vain + fits) / 2;
+    GoTo(middle);
+    std::vector<Hold> places;
+    if (Fits(piece, places)) {
+      fits = middle;
+      found.places = std::move(places);
+    } else {
+      vain = middle;
+    }
+  }
+  GoTo(0);
+  if (fits == 0) return std::nullopt;
+  found.at_ms = gone_[looks_[fits - 1] - 1].first;
   std::ranges::sort(found.places, {}, &Hold::bank);
   KeepWhatIsFree(found);
   return found;

@@ -38,15 +38,21 @@ class Timeline {
  public:
   Timeline(Cluster& cluster, Placement& placement) : cluster_(cluster), placement_(placement) {}
 
-  // None: not even when all of them have ended, or not found out with bounded work.
+  // None: not even when all that runs has ended. Costs what ends until then, and a few placements.
   std::optional<Reservation> Reserve(const Piece& piece, std::int64_t now_ms);
   // Of a gang that its queue may not have yet. None: nor when all that runs has ended.
   std::optional<Reservation> ReserveWithin(const Piece& piece, std::int64_t now_ms);
-  // A reservation that was made a little while ago stands, as long as its time has not come and its
-  // nodes are there: what has come free of it since is kept as well.
-  bool Renew(Reservation& made, std::int64_t now_ms);
+  // The queues whose limit binds a job of that cost, or the quota where it is fixed work.
+  std::vector<Reservation::Within> BoundsOf(const JobState& job, const Vec& cost) const;
+  // One that was made a little while ago stands as long as its time has not come, its gang is as it
+  // was and waits, and its nodes are there.
+  bool Stands(const Reservation& made, std::int64_t now_ms) const;
+  // What has come free of it since is kept as well.
+  void Renew(Reservation& made, std::int64_t now_ms);
 
  private:
+  void LetNextEnd(Cluster::Ends::const_iterator& end, const Cluster::Ends& ends);
+  void GoTo(std::size_t look);
   bool Fits(const Piece& piece, std::vector<Hold>& out);
   void KeepWhatIsFree(Reservation& made) const;
   bool Leaves(JobId job, Reservation& made) const;
@@ -54,7 +60,10 @@ class Timeline {
 
   Cluster& cluster_;
   Placement& placement_;
-  std::vector<JobId> gone_;
+  // Of one look ahead.
+  std::vector<Cluster::Ends::value_type> gone_;  // those that end, in their order
+  std::vector<std::size_t> looks_;               // so many of them at each
+  std::size_t away_ = 0;                         // so many of them at the moment
 };
 
 }  // namespace muster::engine

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+
 #include "engine/cycle.h"
 #include "engine/explain.h"
 
@@ -71,6 +74,57 @@ TEST_F(TimelineTest, TheFirstGangWithoutRoomIsReservedTheTimeAtWhichEnoughHaveEn
   EXPECT_EQ(plan.reserved[0].job, gang);
   EXPECT_EQ(plan.reserved[0].at_ms, now_ms_ + 2 * kHour);
   ASSERT_EQ(plan.reserved[0].rooms.size(), 2U);
+}
+
+TEST_F(TimelineTest, AGangThatWaitsForAThousandJobsIsReservedItsTimeToo) {
+  constexpr int kNodes = 300;
+  Make({}, kNodes + 1);
+  for (int i = 1; i <= 4 * kNodes; ++i) Add("small-" + std::to_string(i), 1, 1, i * kMinute);
+  Cycle();
+  const JobId gang = Add("gang", kNodes + 1, 4, kHour);
+  Add("tail", 1, 1, 99 * kHour);
+  const auto plan = Cycle();
+  ASSERT_EQ(plan.reserved.size(), 1U);
+  EXPECT_EQ(plan.reserved[0].job, gang);
+  EXPECT_EQ(plan.reserved[0].at_ms, now_ms_ + 4 * kNodes * kMinute);
+}
+
+// Of a group of groups numbers say nothing, so each look ahead is a search for places.
+TEST_F(TimelineTest, TheFirstTimeIsFoundHoweverManyLooksWereInVain) {
+  constexpr int kNodes = 60;
+  Make({}, kNodes + 1);
+  std::vector<JobId> small;
+  std::map<JobId, std::int64_t> ends_ms;
+  for (int i = 0; i < 4 * kNodes; ++i) {
+    const auto takes_ms = (i * 101 % (4 * kNodes) + 1) * kMinute;
+    small.push_back(Add("small-" + std::to_string(i), 1, 1, takes_ms));
+    ends_ms[small.back()] = now_ms_ + takes_ms;
+  }
+  Cycle();
+  std::map<BankId, std::int64_t> free_ms;  // by node
+  for (const JobId id : small) {
+    auto& at_ms = free_ms[cluster_->worker({id, 0}).place.bank];
+    at_ms = std::max(at_ms, ends_ms[id]);
+  }
+  std::vector<std::int64_t> in_order;
+  for (const auto& [bank, at_ms] : free_ms) in_order.push_back(at_ms);
+  std::ranges::sort(in_order);
+  model::Job job;
+  job.name = "nested";
+  job.queue = "q";
+  job.groups.emplace_back().minimum = 1;
+  auto& inner = job.groups.emplace_back();
+  inner.parent = 0;
+  inner.minimum = 9;
+  auto& role = job.roles.emplace_back();
+  role.group = 1;
+  role.count = 9;
+  role.request.gpu = {model::GpuKind::kWhole, 4, 0, 0};
+  ASSERT_TRUE(cluster_->AddJob(job, now_ms_).has_value());
+  Add("tail", 1, 1, 99 * kHour);
+  const auto plan = Cycle();
+  ASSERT_EQ(plan.reserved.size(), 1U);
+  EXPECT_EQ(plan.reserved[0].at_ms, in_order[7]) << "one node is free now";
 }
 
 TEST_F(TimelineTest, WhoeverEndsBeforePassesAndWhoeverDoesNotWaits) {

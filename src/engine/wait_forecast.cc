@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/quantile.h"
-
 namespace muster::engine {
 namespace {
 
@@ -12,17 +10,26 @@ constexpr std::size_t kRuntimesKept = 512;  // of a kind
 constexpr std::size_t kEnough = 30;         // runtimes for a kind to be judged by itself
 constexpr std::size_t kLongest = 8;         // runtimes beyond an age for it to be judged by them
 constexpr double kUnknown_s = 600;
-constexpr double kFirstGuess_s = 3600;                       // at most, of the very first wait
 constexpr double kFirst_s = 30, kStep = 1.3, kLast_s = 4e6;  // moments that are tried
 constexpr std::size_t kPastKept = 3000;
-constexpr std::size_t kLike = 200;      // situations that are like this one, at most
+constexpr std::size_t kOpenLooked = 3000;
+constexpr std::size_t kLike = 100;      // situations that are like this one, at most
 constexpr std::size_t kLeastLike = 20;  // and at least
-constexpr double kHigh = 0.98;          // of them were over by then
+constexpr double kHigh = 0.94;          // of them were over by then
 constexpr double kMiss = 0.1;           // bounds that may fail
-constexpr double kWiden = 0.05, kWidenEverywhere = 0.01, kWidest = 1;
+constexpr double kWiden = 0.05, kWidenEverywhere = 0.015;
+constexpr double kWidest = 1.5;
+constexpr double kBeyond = 0.3;        // over the largest factor, where most still wait
+constexpr std::size_t kFewWaits = 10;  // of more, the longest says what is too long
+constexpr double kTooLong = 2;
 constexpr std::size_t kStartsKept = 20, kFewStarts = 5;
 constexpr double kSoon_s = 60;  // waits below it are alike
-constexpr std::array<double, 4> kWeights = {1, 1, 1, 0.3};
+constexpr std::array<double, 4> kWeights = {1, 0.5, 0.5, 0.3};
+
+// Logarithms of factors before anything is known: ten that lie as a normal distribution does with
+// the mean -0.2 and the deviation 1.
+constexpr std::array<double, 10> kGuessed = {-1.845, -1.236, -0.874, -0.585, -0.326,
+                                             -0.074, 0.185,  0.474,  0.836,  1.445};
 
 }  // namespace
 
@@ -51,89 +58,132 @@ const Runtimes& WaitForecast::RuntimesOf(const std::string& kind) const {
                                                                      : all_runtimes_;
 }
 
-// When as many GPUs as that have come free, as is to be expected.
-double WaitForecast::ComesFree(double gpus, std::span<const Running> running) const {
+// When as many GPUs as that have come free, as is to be expected: of those that run, and again of
+// whoever was given theirs.
+double WaitForecast::Served(double gpus, std::span<const Running> running) const {
+  if (running.empty()) return kFirst_s;  // whatever it waits for
   std::vector<const Runtimes*> known;
   for (const auto& one : running) known.push_back(&RuntimesOf(one.kind));
-  double more = kFirst_s;
-  for (; more < kLast_s; more *= kStep) {
-    double expected = 0;
+  struct Given {
+    double at_s, gpus;
+  };
+  std::vector<Given> given;
+  double before_s = 0, all_given = 0;
+  for (double more = kFirst_s; more < kLast_s; more *= kStep) {
+    double free = 0;
     for (std::size_t i = 0; i < running.size(); ++i) {
       const auto& one = running[i];
       const double ends =
           one.ends_s >= 0 ? (one.ends_s <= more ? 1 : 0) : known[i]->EndsWithin(one.ran_s, more);
-      expected += static_cast<double>(one.gpus) * ends;
+      free += static_cast<double>(one.gpus) * ends;
     }
-    if (expected >= gpus) break;
+    for (const auto& [at_s, gpus_given] : given) {
+      free += gpus_given * all_runtimes_.EndsWithin(0, more - at_s);
+    }
+    if (free >= gpus) return more;
+    if (free > all_given) {
+      given.push_back({(before_s + more) / 2, free - all_given});
+      all_given = free;
+    }
+    before_s = more;
   }
-  return more;
-}
-
-// For people, who do not care for half a GPU that comes free in the end of all days. Where more are
-// waited for than there are, those that come free come again.
-double WaitForecast::FreeAlone(std::int64_t gpus, std::span<const Running> running) const {
-  double there = 0;
-  for (const auto& one : running) there += static_cast<double>(one.gpus);
-  const auto wanted = static_cast<double>(gpus);
-  if (there < 1) return kFirst_s;
-  return ComesFree(std::min(wanted, there) - 0.5, running) * std::max(1.0, wanted / there);
+  return kLast_s;
 }
 
 WaitForecast::Situation WaitForecast::SituationOf(double now_s, const Question& question,
-                                                  double free_s) const {
+                                                  std::span<const Running> running) const {
+  const double served_s = Served(static_cast<double>(question.missing_gpus), running);
   const auto starts = starts_.find(question.line);
   const bool few = starts == starts_.end() || starts->second.size() < kFewStarts;
   const double rate = few ? 1e-3
                           : static_cast<double>(starts->second.size()) /
                                 std::max(kSoon_s, now_s - starts->second.front());
   const double line_s = static_cast<double>(question.ahead) / rate;
-  return {std::log(free_s + kSoon_s), std::log(question.longest_wait_s + kSoon_s),
+  return {std::log(served_s + kSoon_s), std::log(question.longest_wait_s + kSoon_s),
           std::log(line_s + kSoon_s), std::log(2 * static_cast<double>(question.gpus))};
 }
 
-WaitForecast::Answer WaitForecast::AnswerFor(const std::string& line, const Situation& situation,
-                                             double free_s) const {
-  const double first = std::min(free_s, kFirstGuess_s);
-  Answer answer{first, first, free_s};
-  if (!past_.empty()) {
-    std::vector<std::pair<double, double>> like;  // how far, and how long it waited
-    like.reserve(past_.size());
-    for (const auto& past : past_) {
-      double far = 0;
-      for (std::size_t i = 0; i < kWeights.size(); ++i) {
-        far += kWeights[i] * std::abs(past.situation[i] - situation[i]);
-      }
-      like.emplace_back(far, past.waited_s);
+// By which the time to be served was off, sorted.
+std::vector<WaitForecast::Factor> WaitForecast::FactorsLike(double now_s,
+                                                            const Situation& situation) const {
+  std::vector<std::pair<double, Factor>> all;  // by how far they are
+  all.reserve(past_.size() + open_.size());
+  const auto add = [&](const Situation& other, double waited_s, bool over) {
+    double far = 0;
+    for (std::size_t i = 0; i < kWeights.size(); ++i) {
+      far += kWeights[i] * std::abs(other[i] - situation[i]);
     }
-    const auto count = std::min(like.size(), std::clamp(like.size() / 4, kLeastLike, kLike));
-    std::ranges::nth_element(like, like.begin() + static_cast<std::ptrdiff_t>(count - 1));
-    std::vector<double> waits;
-    waits.reserve(count);
-    for (std::size_t i = 0; i < count; ++i) waits.push_back(like[i].second);
-    std::ranges::sort(waits);
-    answer = {QuantileOfSorted(waits, 0.5), QuantileOfSorted(waits, kHigh), free_s};
+    all.push_back({far, {std::log(waited_s + kSoon_s) - other[0], over}});
+  };
+  for (const auto& past : past_) add(past.situation, past.waited_s, true);
+  // Of very many that wait every so many is enough.
+  const auto stride = open_.size() / kOpenLooked + 1;
+  std::size_t at = 0;
+  for (const auto& [job, open] : open_) {
+    if (at++ % stride == 0 && open.asked_s < now_s) {
+      add(open.situation, now_s - open.asked_s, false);
+    }
   }
-  const auto widened = widened_.find(line);
-  const double factor = std::exp(widened == widened_.end() ? widened_everywhere_ : widened->second);
-  answer.by_s = (answer.by_s + kSoon_s) * factor - kSoon_s;
-  answer.likely_s = std::min(answer.likely_s, answer.by_s);
+  const auto count = std::min(all.size(), std::clamp(all.size() / 4, kLeastLike, kLike));
+  std::ranges::nth_element(all, all.begin() + static_cast<std::ptrdiff_t>(count), {},
+                           &std::pair<double, Factor>::first);
+  std::vector<Factor> factors;
+  factors.reserve(count + kGuessed.size());
+  for (std::size_t i = 0; i < count; ++i) factors.push_back(all[i].second);
+  for (const double guessed : kGuessed) factors.push_back({guessed, true});
+  std::ranges::sort(factors, [](const Factor& a, const Factor& b) {
+    return a.log != b.log ? a.log < b.log : a.over > b.over;
+  });
+  return factors;
+}
+
+// By Kaplan and Meier: who still waits counts among those that wait longer, and no further. Where
+// two values would do it is the larger.
+double WaitForecast::QuantileOf(const std::vector<Factor>& sorted, double share) {
+  double longer = 1;  // the chance to wait longer than that
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    if (!sorted[i].over) continue;
+    longer *= 1 - 1 / static_cast<double>(sorted.size() - i);
+    if (longer < 1 - share - 1e-9) return sorted[i].log;
+  }
+  return sorted.back().log + kBeyond;
+}
+
+double WaitForecast::LongestWait(double now_s) const {
+  double longest = 0;
+  for (const auto& past : past_) longest = std::max(longest, past.waited_s);
+  for (const auto& [job, open] : open_) longest = std::max(longest, now_s - open.asked_s);
+  return longest;
+}
+
+WaitForecast::Answer WaitForecast::AnswerFor(double now_s, const Question& question,
+                                             const Situation& situation) const {
+  const auto factors = FactorsLike(now_s, situation);
+  const auto widened = widened_.find(question.line);
+  const double wider = widened == widened_.end() ? widened_everywhere_ : widened->second;
+  const auto seconds = [&](double log) { return std::exp(situation[0] + log) - kSoon_s; };
+  Answer answer{seconds(QuantileOf(factors, 0.5)),
+                std::max(1.0, seconds(QuantileOf(factors, kHigh) + wider))};
+  if (past_.size() >= kFewWaits) {
+    answer.by_s = std::min(answer.by_s, kTooLong * LongestWait(now_s) + kSoon_s);
+  }
+  answer.likely_s = std::clamp(answer.likely_s, 0.0, answer.by_s);
   return answer;
 }
 
 WaitForecast::Answer WaitForecast::Look(double now_s, const Question& question,
                                         std::span<const Running> running) const {
-  const double free_s = ComesFree(static_cast<double>(question.missing_gpus), running);
-  auto answer = AnswerFor(question.line, SituationOf(now_s, question, free_s), free_s);
-  answer.free_s = FreeAlone(question.missing_gpus, running);
+  auto answer = AnswerFor(now_s, question, SituationOf(now_s, question, running));
+  // For people, who do not care for half a GPU that comes free at the end of all days.
+  answer.served_s = Served(static_cast<double>(question.missing_gpus) - 0.5, running);
   return answer;
 }
 
 WaitForecast::Answer WaitForecast::Ask(double now_s, const Question& question,
                                        std::span<const Running> running) {
   LetPass(now_s);
-  const double free_s = ComesFree(static_cast<double>(question.missing_gpus), running);
-  const auto situation = SituationOf(now_s, question, free_s);
-  const auto answer = AnswerFor(question.line, situation, free_s);
+  const auto situation = SituationOf(now_s, question, running);
+  const auto answer = AnswerFor(now_s, question, situation);
   due_.emplace(now_s + answer.by_s, question.job);
   open_[question.job] = {question.line, situation, now_s, answer.by_s};
   return answer;

@@ -1,9 +1,10 @@
 // WaitForecast: when a job that has to wait will start, from what is known when it comes.
 //
-// Two steps. From how long jobs of their kind took, and how long those that run have run, it
-// follows when enough GPUs come free for all who wait: how that works out in truth depends on the
-// policy, on who comes next and on who is stopped. So the answer is what became of those jobs
-// before that came into a like situation: the same GPUs to come free, the same line before them.
+// From how long jobs of their kind took, and how long those that run have run, it follows when all
+// who wait would be served. How that works out depends on the policy, on who comes next and on who
+// is stopped, so the answer is that time multiplied by what it turned out to be off by for jobs in
+// a like situation: those that have started, and those that still wait, of which it is known that
+// it takes longer yet. Where few waits are known, a guess of that factor speaks beside them.
 // Whoever asks counts only GPUs that the job could take, those of its types.
 // The bound is widened by as much as bounds of that line have failed lately, and a bound that has
 // passed counts as failed at once. A wrong forecast costs nobody anything: no decision asks it.
@@ -52,8 +53,8 @@ class WaitForecast {
   };
   struct Answer {
     double likely_s = 0;
-    double by_s = 0;    // nine times out of ten
-    double free_s = 0;  // when enough has come free, by how long jobs run alone; of Look
+    double by_s = 0;      // nine times out of ten
+    double served_s = 0;  // when all who wait are, by how long jobs run alone; of Look
   };
 
   // Jobs of one queue with one GPU, or with several, of one type take about as long.
@@ -85,10 +86,18 @@ class WaitForecast {
     double waited_s = 0;
   };
 
-  Situation SituationOf(double now_s, const Question& question, double free_s) const;
-  Answer AnswerFor(const std::string& line, const Situation& situation, double free_s) const;
-  double ComesFree(double gpus, std::span<const Running> running) const;
-  double FreeAlone(std::int64_t gpus, std::span<const Running> running) const;
+  struct Factor {
+    double log = 0;
+    bool over = true;  // else it is more than that: the job still waits
+  };
+
+  Situation SituationOf(double now_s, const Question& question,
+                        std::span<const Running> running) const;
+  std::vector<Factor> FactorsLike(double now_s, const Situation& situation) const;
+  static double QuantileOf(const std::vector<Factor>& sorted, double share);
+  Answer AnswerFor(double now_s, const Question& question, const Situation& situation) const;
+  double LongestWait(double now_s) const;
+  double Served(double gpus, std::span<const Running> running) const;
   const Runtimes& RuntimesOf(const std::string& kind) const;
   void LetPass(double now_s);
   void Learn(const std::string& line, bool failed);

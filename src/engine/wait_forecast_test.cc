@@ -71,6 +71,36 @@ TEST(WaitForecast, BoundsThatFailAreWidenedBeforeAnybodyHasStarted) {
   EXPECT_GT(after, 1.5 * before);
 }
 
+TEST(WaitForecast, WhoStartsMeanwhileEndsAsWell) {
+  WaitForecast forecast;
+  for (int i = 0; i < 50; ++i) forecast.Ended("q", 1000);
+  const std::vector<WaitForecast::Running> running(4, {"q", 0, 1});
+  const auto one_round = forecast.Look(0, Asked(1, 3), running);
+  const auto three_rounds = forecast.Look(0, Asked(1, 11), running);
+  EXPECT_GE(one_round.served_s, 1000);
+  EXPECT_LT(one_round.served_s, 1500);
+  EXPECT_GE(three_rounds.served_s, 2500);
+  EXPECT_LT(three_rounds.served_s, 5000);
+}
+
+// Nobody has started for an hour, so it will take more than the minute that others took before.
+TEST(WaitForecast, ThoseThatStillWaitSpeakToo) {
+  const std::vector<WaitForecast::Running> running(8, {"q", 100, 1});
+  const auto bound_after = [&](double minutes) {
+    WaitForecast forecast;
+    double now = 0;
+    for (std::uint64_t job = 0; job < 20; ++job, now += 10'000) {
+      forecast.Ask(now, Asked(job, 2), running);
+      forecast.Started(now + 60, job);
+    }
+    for (std::uint64_t job = 100; job < 140; ++job) forecast.Ask(now, Asked(job, 2), running);
+    auto other = Asked(200, 2);
+    other.line = "another, whose bounds have not failed yet";
+    return forecast.Look(now + 60 * minutes, other, running).by_s;
+  };
+  EXPECT_GT(bound_after(60), 3 * bound_after(0));
+}
+
 TEST(WaitForecast, TheFirstQuestionHasAnAnswer) {
   WaitForecast forecast;
   const auto answer = forecast.Ask(0, Asked(1, 0), {});

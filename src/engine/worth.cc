@@ -41,7 +41,7 @@ void WasteTable::Learn(std::span<const Share> shares, bool whole) {
   const auto rooms = static_cast<std::size_t>(kMilli / step);
   std::vector<std::int64_t> now(rooms + 1), later;
   for (std::size_t i = 0; i <= rooms; ++i) now[i] = waste_[i * static_cast<std::size_t>(step)];
-  for (int offer = 0; offer < kOffers; ++offer) {
+  for (std::int64_t offer = 0; offer < offers_; ++offer) {
     later = now;
     for (std::size_t i = 1; i <= rooms; ++i) {
       std::int64_t mean = 0;
@@ -220,7 +220,7 @@ std::int64_t Worth::Fall(const Shape& shape, BankId id, Mode mode) {
   for (BankId b = state.first_bank; b < state.first_bank + state.bank_count; ++b) {
     fall -= Value(b, mode, b == id ? taken : Taken{}, free);
   }
-  const auto step = weight_ * kStepMilli * WasteTable::kPart;
+  const auto step = weight_ * rules_.step_milli * WasteTable::kPart;
   return std::max<std::int64_t>(0, (fall + step - 1) / step);
 }
 
@@ -238,7 +238,7 @@ std::uint64_t Worth::ChooseDevices(const Shape& shape, BankId id, Mode mode,
     std::pair<std::int64_t, std::int64_t> least;  // growth, room; an unoccupied GPU has the most
     const auto offer = [&](std::uint32_t device, std::int64_t room) {
       std::int64_t growth = 0;
-      if (by_waste_) {
+      if (rules_.by_waste) {
         const auto here = RoomMilli(id, device, mode, {});
         growth = waste_.Growth(here, std::min(here, milli));
       }

@@ -22,20 +22,18 @@ namespace muster::engine {
 
 // What GPUs with this much room will probably never give away.
 //
-// Offered kOffers more shares, by how many workers ask for each, a GPU takes those that make its
+// Offered so many more shares, by how many workers ask for each, a GPU takes those that make its
 // waste smaller: W(0, r) is r, and W(k, r) the mean over shares s of the smaller of W(k-1, r) and
 // W(k-1, r - s). A whole GPU wastes nothing where whole ones are asked for.
 class WasteTable {
  public:
   static constexpr std::int64_t kPart = 1024;  // of a thousandth of a GPU: the unit of waste
-  static constexpr int kOffers = 30;
-
   struct Share {
     std::int64_t milli = 0;  // of one GPU, less than all of it
     std::int64_t weight = 0;
   };
 
-  WasteTable() { Learn({}, false); }
+  explicit WasteTable(std::int64_t offers) : offers_(offers) { Learn({}, false); }
   void Learn(std::span<const Share> shares, bool whole);
   std::int64_t At(std::int64_t room_milli) const {
     return waste_[static_cast<std::size_t>(room_milli)];
@@ -46,16 +44,20 @@ class WasteTable {
   }
 
  private:
+  std::int64_t offers_;
   std::array<std::int64_t, kMilli + 1> waste_{};
+};
+
+struct WorthRules {
+  bool by_waste = true;          // else shares go to the tightest GPU
+  std::int64_t offers = 30;      // that a rest of a GPU waits for
+  std::int64_t step_milli = 10;  // smaller differences say nothing
 };
 
 class Worth {
  public:
-  static constexpr std::int64_t kStepMilli = 10;  // smaller differences say nothing
-
-  // Not `by_waste`: shares go to the tightest GPU.
-  Worth(const NodeTable& nodes, ShapeTable& shapes, bool by_waste)
-      : nodes_(nodes), shapes_(shapes), by_waste_(by_waste) {}
+  Worth(const NodeTable& nodes, ShapeTable& shapes, const WorthRules& rules)
+      : nodes_(nodes), shapes_(shapes), rules_(rules), waste_(rules.offers) {}
 
   // Follows what is asked for. False: nothing has changed, what was said before still holds.
   bool Learn();
@@ -101,7 +103,7 @@ class Worth {
 
   const NodeTable& nodes_;
   ShapeTable& shapes_;
-  bool by_waste_;
+  WorthRules rules_;
   WasteTable waste_;
   std::vector<std::vector<Target>> targets_;  // by GPU type
   std::int64_t weight_ = 0;                   // of all shapes that count

@@ -21,13 +21,14 @@ namespace muster::engine {
 
 class WorthIndex {
  public:
-  // `rules` are those of single workers.
-  WorthIndex(const NodeTable& nodes, ShapeTable& shapes, bool by_waste, const DeviceRules& rules)
+  // `devices` are the rules of single workers.
+  WorthIndex(const NodeTable& nodes, ShapeTable& shapes, const WorthRules& rules,
+             const DeviceRules& devices)
       : nodes_(nodes),
         shapes_(shapes),
-        rules_(rules),
-        by_links_(rules.links && rules.spare_islands),
-        worth_(nodes, shapes, by_waste) {}
+        rules_(devices),
+        by_links_(devices.links && devices.spare_islands),
+        worth_(nodes, shapes, rules) {}
 
   // Of the types that the shape prefers the bank where worth falls least; of equals the fullest,
   // then the one whose links are broken most; with a bank for which `fits` says no the next one, up

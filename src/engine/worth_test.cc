@@ -22,8 +22,9 @@ double WasteAt(const WasteTable& table, std::int64_t room) {
 }
 
 // The definition itself.
-double BruteForce(const std::vector<WasteTable::Share>& shares, std::int64_t room, int offers,
-                  std::map<std::pair<std::int64_t, int>, double>& known) {
+double BruteForce(const std::vector<WasteTable::Share>& shares, std::int64_t room,
+                  std::int64_t offers,
+                  std::map<std::pair<std::int64_t, std::int64_t>, double>& known) {
   if (offers == 0) return static_cast<double>(room);
   const auto found = known.find({room, offers});
   if (found != known.end()) return found->second;
@@ -40,30 +41,31 @@ double BruteForce(const std::vector<WasteTable::Share>& shares, std::int64_t roo
 
 TEST(WasteTable, IsWhatTheDefinitionSays) {
   const std::vector<WasteTable::Share> shares = {{500, 16}, {300, 4}, {125, 1}};
-  WasteTable table;
-  table.Learn(shares, false);
-  std::map<std::pair<std::int64_t, int>, double> known;
-  for (std::int64_t room = 0; room <= kMilli; room += 7) {
-    EXPECT_NEAR(WasteAt(table, room), BruteForce(shares, room, WasteTable::kOffers, known), 0.1)
-        << room;
+  for (const std::int64_t offers : {1, 7, 30}) {
+    WasteTable table(offers);
+    table.Learn(shares, false);
+    std::map<std::pair<std::int64_t, std::int64_t>, double> known;
+    for (std::int64_t room = 0; room <= kMilli; room += 7) {
+      EXPECT_NEAR(WasteAt(table, room), BruteForce(shares, room, offers, known), 0.1) << room;
+    }
   }
 }
 
 TEST(WasteTable, IsAllOfTheRoomUntilSomethingIsKnown) {
-  const WasteTable table;
+  const WasteTable table(30);
   EXPECT_EQ(WasteAt(table, 700), 700);
   EXPECT_EQ(WasteAt(table, kMilli), kMilli);
 }
 
 TEST(WasteTable, IsNothingForAWholeGpuWhereWholeOnesAreAskedFor) {
-  WasteTable table;
+  WasteTable table(30);
   table.Learn({}, true);
   EXPECT_EQ(WasteAt(table, kMilli), 0);
   EXPECT_EQ(WasteAt(table, kMilli - 1), kMilli - 1);
 }
 
 TEST(WasteTable, CountsOnARareShareLessThanOnAFrequentOne) {
-  WasteTable table;
+  WasteTable table(30);
   table.Learn(std::vector<WasteTable::Share>{{500, 64}, {300, 1}}, false);
   EXPECT_GT(WasteAt(table, 300), 100);
   EXPECT_LT(WasteAt(table, 500), 1);
@@ -142,7 +144,7 @@ TEST_F(WorthTest, FallsByTheGpuThatTheKnownWorkersCanNoLongerUse) {
     const auto steps =
         worth.Fall(cluster_->shapes()[cluster_->worker({id, 0}).shape], 0, Mode::kFree);
     cluster_->RemoveJob(id);
-    return steps * Worth::kStepMilli;
+    return steps * WorthRules{}.step_milli;
   };
   EXPECT_EQ(fall(Job("gpu", 8, Whole(1))), 1000);
   EXPECT_EQ(fall(Job("greedy", 16, Whole(1))), 2000) << "leaves cores for two of four";

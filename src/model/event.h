@@ -98,8 +98,9 @@ struct JobSubmitted {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::vector<Follows> follows;
-  std::string key;               // the submitter's own, so that a repeated request is one job
-  std::int64_t expected_ms = 0;  // how long jobs like it have run; 0: nothing is known
+  std::string key;                  // the submitter's own, so that a repeated request is one job
+  std::int64_t expected_ms = 0;     // how long jobs like it have run; 0: nothing is known
+  std::uint32_t expected_from = 0;  // in what they are like it, the nearest is 1; 0: not told
 };
 struct JobHeld {
   JobNumber job = 0;

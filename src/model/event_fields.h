@@ -42,7 +42,7 @@ void Fields(V& v, QueuesApplied& e) {
 template <typename V>
 void Fields(V& v, JobSubmitted& e) {
   v("job", e.job)("spec", e.spec)("user", e.user)("uid", e.uid)("gid", e.gid)("follows", e.follows)(
-      "key", e.key)("expected_ms", e.expected_ms);
+      "key", e.key)("expected_ms", e.expected_ms)("expected_from", e.expected_from);
 }
 template <typename V>
 void Fields(V& v, JobHeld& e) {

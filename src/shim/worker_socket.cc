@@ -46,6 +46,8 @@ void WorkerSocket::Serve() {
 }
 
 void WorkerSocket::Tell(std::string_view line) {
+  const auto told = contract::DecodeTold(line);
+  if (told && std::holds_alternative<contract::Resize>(*told)) size_ = line;
   for (auto& client : clients_) {
     if (client.greeted) Send(client, line);
   }
@@ -91,7 +93,7 @@ void WorkerSocket::Take(Client& client, std::string_view line) {
   }
   if (std::holds_alternative<contract::Hello>(*said)) {
     client.greeted = true;
-    Send(client, contract::Encode(contract::Told{welcome_}));
+    Send(client, contract::Encode(contract::Told{welcome_}) + size_);
   }
   heard_(*said);
 }

@@ -1,9 +1,10 @@
 // WorkerSocket: the connections of a worker that speaks the contract.
 //
 // A worker may have several (one per process that has something to say). Each begins with hello;
-// what is told to the worker goes to every connection that said it. Nothing a worker does here can
-// hurt its shim: lines, connections and what is kept for a reader that does not read are bounded,
-// and whoever exceeds them is disconnected.
+// what is told to the worker goes to every connection that said it, and the newest size also to
+// those that say it later: a program may take a while until it listens. Nothing a worker does here
+// can hurt its shim: lines, connections and what is kept for a reader that does not read are
+// bounded, and whoever exceeds them is disconnected.
 #pragma once
 
 #include <poll.h>
@@ -50,6 +51,7 @@ class WorkerSocket {
 
   int listener_;
   contract::Welcome welcome_;
+  std::string size_;  // the newest `resize`, as a line; empty: none
   Heard heard_;
   std::vector<Client> clients_;
 };

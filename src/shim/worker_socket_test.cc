@@ -11,6 +11,7 @@ namespace muster::shim {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 // Both ends in one thread: what was sent is there when Serve() looks.
@@ -71,6 +72,19 @@ TEST_F(WorkerSocketTest, GreetsAndTakesLinesHoweverTheyAreCut) {
   Say(client, "dy\"}\n{\"type\":\"leaving\",\"reason\":\"x\"}\n");
   ASSERT_EQ(heard_.size(), 3U);
   EXPECT_EQ(std::get<contract::Leaving>(heard_[2]).reason, "x");
+}
+
+TEST_F(WorkerSocketTest, WhoSaysHelloLaterIsToldTheNewestSize) {
+  served_->Tell("{\"type\":\"resize\",\"generation\":1,\"members\":[]}\n");
+  served_->Tell("{\"type\":\"resize\",\"generation\":2,\"members\":[]}\n");
+  served_->Tell("{\"type\":\"checkpoint\",\"deadline_ms\":1}\n");
+  const auto client = Connect();
+  Say(client, kHello);
+  const auto heard = Hear(client);
+  EXPECT_THAT(heard, HasSubstr("\"type\":\"welcome\""));
+  EXPECT_THAT(heard, HasSubstr("\"generation\":2,"));
+  EXPECT_THAT(heard, Not(HasSubstr("\"generation\":1,")));
+  EXPECT_THAT(heard, Not(HasSubstr("checkpoint\"")));
 }
 
 TEST_F(WorkerSocketTest, RefusesWhatItDoesNotUnderstandAndGoesOn) {

@@ -123,7 +123,7 @@ Result<void> EngineView::Build(const State& state, std::int64_t now_ms) {
   return {};
 }
 
-Result<engine::JobId> EngineView::Add(const JobRecord& job) {
+Result<engine::JobId> EngineView::Add(const JobRecord& job, std::int64_t now_ms) {
   auto id = cluster_->AddJob(*job.spec, job.submitted_ms, std::to_string(job.id));
   if (!id) return id;
   ids_.emplace(job.id, *id);
@@ -136,6 +136,8 @@ Result<engine::JobId> EngineView::Add(const JobRecord& job) {
   if (job.checkpoint_ms >= 0) cluster_->ReportCheckpoint(*id, job.checkpoint_ms);
   cluster_->SetExpected(*id, ExpectedMs(job));
   for (std::uint32_t w = 0; w < job.workers.size(); ++w) Place(*id, w, job.workers[w]);
+  cluster_->ReportResizeCost(*id, job.pause_ms);
+  cluster_->SetServed(*id, job.GpuMs(now_ms), now_ms);
   if (job.speed) {
     cluster_->ReportSpeed(*id, SpeedOf(*job.speed));
     // It keeps the size it was given until sizes are given out again.
@@ -192,7 +194,7 @@ void EngineView::Sync(const JobRecord& job, std::int64_t now_ms) {
       next = std::min(next, job.id);
       return;
     }
-    auto id = Add(job);
+    auto id = Add(job, now_ms);
     // Its queue may have been taken away; it then waits outside until there is one again.
     if (id && (barred || ends)) cluster_->SetHold(*id, true);
     return;
@@ -380,7 +382,11 @@ struct EngineView::Applier {
     view.cluster_->ReportSpeed(known->second, SpeedOf(*state.Find(e.job)->speed));
   }
   void operator()(const model::JobIdle&) const {}
-  void operator()(const model::JobResized&) const {}
+  void operator()(const model::JobResized& e) const {
+    const auto known = view.ids_.find(e.job);
+    if (known == view.ids_.end()) return;
+    view.cluster_->ReportResizeCost(known->second, state.Find(e.job)->pause_ms);
+  }
   void operator()(const model::UseNoted& e) const { view.SetPastUse(e.gpu_ms); }
 
   void Expect(const JobRecord& job) const {

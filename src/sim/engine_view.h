@@ -94,7 +94,7 @@ class EngineView {
   Result<void> AddNode(const state::NodeRecord& node);
   void SetReservations(const state::State& state);
   void SetPastUse(const std::map<std::string, std::int64_t>& gpu_ms);
-  Result<engine::JobId> Add(const state::JobRecord& job);
+  Result<engine::JobId> Add(const state::JobRecord& job, std::int64_t now_ms);
   void Place(engine::JobId id, std::uint32_t worker, const state::WorkerRecord& record);
 
   Settings settings_;

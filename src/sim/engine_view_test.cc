@@ -116,12 +116,20 @@ TEST_F(EngineViewTest, WhatJobsTellOfTheirSpeedDecidesTheirSizes) {
     Happen(model::JobSubmitted{id, spec, "ada", 0, 0, {}, ""});
   }
   Build();
-  EXPECT_EQ(view_.Cycle(state_, 0)->actions.size(), 8U);
-  const auto tell = [&](model::JobNumber job, std::int64_t step_us) {
-    model::Speed speed{1, 4, 32, 100'000, step_us, 1'000'000, 32, 256, 32, 32};
-    const model::Event event{1, model::SpeedReported{job, speed}};
+  const auto happen = [&](std::int64_t at_ms, model::EventBody body) {
+    const model::Event event{at_ms, std::move(body)};
     state_.Fold(event);
     view_.Apply(event, state_);
+  };
+  const auto start = view_.Cycle(state_, 0);
+  EXPECT_EQ(start->actions.size(), 8U);
+  for (const auto& action : start->actions) {
+    const auto id = static_cast<model::JobNumber>(std::stoll(view_.cluster().job(action.job).name));
+    happen(0,
+           model::WorkerPlaced{id, action.worker, 1, view_.NodeName(action.node), action.devices});
+  }
+  const auto tell = [&](model::JobNumber job, std::int64_t step_us) {
+    happen(1, model::SpeedReported{job, {1, 4, 32, 100'000, step_us, 1'000'000, 32, 256, 32, 32}});
   };
   tell(1, 110'000);
   tell(2, 9'000'000);
@@ -140,7 +148,30 @@ TEST_F(EngineViewTest, WhatJobsTellOfTheirSpeedDecidesTheirSizes) {
     ASSERT_TRUE(old_job.speed && new_job.speed);
     EXPECT_EQ(old_job.speed->models(), new_job.speed->models());
     EXPECT_EQ(old_job.speed->most_gpus(), 4);
+    EXPECT_EQ(new_job.served_gpu_ms, 4 * 60'000);
   }
+}
+
+TEST_F(EngineViewTest, WhatAJobWasServedIsCountedOnceWhenItIsChanged) {
+  AddNode("n0");
+  auto spec = std::make_shared<model::Job>(Wanted("open", 1, 1, 1));
+  Happen(model::JobSubmitted{1, spec, "ada", 0, 0, {}, ""});
+  Happen(model::WorkerPlaced{1, 0, 1, "n0", 1});
+  Build();
+  view_.Cycle(state_, 0);
+  const auto happen = [&](std::int64_t at_ms, model::EventBody body) {
+    const model::Event event{at_ms, std::move(body)};
+    state_.Fold(event);
+    view_.Apply(event, state_);
+  };
+  auto changed = std::make_shared<model::Job>(*spec);
+  changed->priority = 60;
+  happen(600'000, model::JobChanged{1, changed, "priority 60", "ada", false});
+  view_.Cycle(state_, 600'000);
+  happen(660'000,
+         model::SpeedReported{1, {1, 4, 32, 100'000, 110'000, 1'000'000, 32, 256, 32, 32}});
+  view_.Cycle(state_, 660'000);
+  EXPECT_EQ(JobIn(view_, 1).served_gpu_ms, 660'000);
 }
 
 // Reports of both types move a job to the one that is faster for it; a replay knows the same.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "state/records_fields.h"
 
@@ -35,6 +36,14 @@ std::size_t JobRecord::Count(WorkerPhase phase) const {
 bool JobRecord::Holds() const {
   return std::any_of(workers.begin(), workers.end(),
                      [](const auto& worker) { return worker.Holds(); });
+}
+
+std::int64_t JobRecord::GpuMs(std::int64_t now_ms) const {
+  std::int64_t gpus = 0;
+  for (const auto& worker : workers) gpus += worker.Holds() ? std::popcount(worker.devices) : 0;
+  // A record of an earlier version says nothing of when it was counted last.
+  const auto since_ms = std::max(gpus_since_ms, running_since_ms);
+  return gpu_ms + gpus * std::max<std::int64_t>(0, now_ms - since_ms);
 }
 
 Phase PhaseOf(const JobRecord& job) {

@@ -138,10 +138,15 @@ struct JobRecord {
   std::shared_ptr<const SpeedRecord> speed;  // where it told
   std::vector<SizeChange> sizes;             // the latest kSizesKept, of an elastic job
   std::int64_t resized_ms = 0;               // of the latest change that its workers told of
+  std::int64_t pause_ms = -1;  // that a change costs it, the latest ones most; -1: none was told of
+  std::int64_t gpu_ms = 0;     // GPU time that it held until gpus_since_ms
+  std::int64_t gpus_since_ms = 0;
+  std::uint32_t expected_from = 0;  // in what those were like it (engine/runtime_history.h)
 
   std::string name() const;  // "sweep[3]" for a task
   std::size_t Count(WorkerPhase phase) const;
   bool Holds() const;
+  std::int64_t GpuMs(std::int64_t now_ms) const;  // that it held; a share counts as a whole GPU
 };
 
 inline constexpr std::size_t kPreemptionsKept = 16;

@@ -48,7 +48,8 @@ void Fields(V& v, JobRecord& j) {
       "preemptions", j.preemptions)("preempted", j.preempted)("ending", j.ending)(
       "paused", j.paused)("forming", j.forming)("next_spec", j.next_spec)("revision", j.revision)(
       "idle_until_ms", j.idle_until_ms)("speed", j.speed)("expected_ms", j.expected_ms)(
-      "sizes", j.sizes)("resized_ms", j.resized_ms);
+      "sizes", j.sizes)("resized_ms", j.resized_ms)("pause_ms", j.pause_ms)("gpu_ms", j.gpu_ms)(
+      "gpus_since_ms", j.gpus_since_ms)("expected_from", j.expected_from);
 }
 template <typename V>
 void Fields(V& v, ArrayRecord& a) {

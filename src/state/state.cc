@@ -39,6 +39,8 @@ struct State::Folder {
   template <typename Change>
   void Tracked(JobRecord& job, Change change) const {
     const bool held = job.Holds();
+    job.gpu_ms = job.GpuMs(at_ms);
+    job.gpus_since_ms = at_ms;
     change();
     const bool holds = job.Holds();
     if (held == holds) return;
@@ -137,6 +139,7 @@ struct State::Folder {
     job.revision = revision;
     job.follows = e.follows;
     job.expected_ms = e.expected_ms;
+    job.expected_from = e.expected_from;
     auto& named = s.by_name_[e.spec->name];
     if (!e.key.empty()) s.requests_.AddSubmitted(e.user, e.key, e.job);
     if (!e.spec->array) {
@@ -310,6 +313,7 @@ struct State::Folder {
   void operator()(const model::JobResized& e) const {
     JobRecord& job = Job(e.job);
     job.resized_ms = std::max(job.resized_ms, e.at_ms);
+    job.pause_ms = job.pause_ms < 0 ? e.pause_ms : (3 * job.pause_ms + e.pause_ms) / 4;
     if (job.sizes.empty()) return;
     auto& pause_ms = job.sizes.back().pause_ms;
     pause_ms = std::max<std::int64_t>(pause_ms, 0) + e.pause_ms;

@@ -163,6 +163,34 @@ TEST_F(StateTest, ASpeedOfNoTypeIsThatOfTheGpusItHolds) {
   EXPECT_EQ(types, (std::vector<std::string>{"", "H100", "A100"}));
 }
 
+TEST_F(StateTest, TheGpuTimeThatAJobHeldIsCounted) {
+  const auto job = Submit("{name: t, queue: q, workers: 1..4, gpus: 2, command: [x]}");
+  const auto at = [&](std::int64_t ms, model::EventBody body) {
+    state_.Fold({ms, std::move(body)});
+  };
+  const auto held = [&](std::int64_t ms) { return state_.Find(job)->GpuMs(ms); };
+  at(10'000, model::WorkerPlaced{job, 0, 1, "n", 3});
+  at(10'000, model::WorkerStarted{job, 0, 1, 100, 10'000, ""});
+  at(11'000, model::WorkerPlaced{job, 1, 1, "n", 12});
+  EXPECT_EQ(held(11'000), 2'000);
+  EXPECT_EQ(held(12'000), 6'000);
+  model::ExitFacts exit;
+  exit.stopped = true;
+  at(12'000, model::WorkerEnded{job, 0, 1, exit});
+  EXPECT_EQ(held(13'000), 8'000);
+  at(13'000, model::JobEnded{job, End::kCancelled});
+  EXPECT_EQ(held(14'000), 8'000);
+}
+
+// It says neither what was counted nor until when.
+TEST_F(StateTest, TheGpuTimeOfARecordOfAnEarlierVersionIsThatSinceItsStart) {
+  const auto job = Submit("{name: t, queue: q, workers: 1..4, gpus: 2, command: [x]}");
+  state_.Fold({10'000, model::WorkerPlaced{job, 0, 1, "n", 3}});
+  JobRecord record = *state_.Find(job);
+  record.gpu_ms = record.gpus_since_ms = 0;
+  EXPECT_EQ(record.GpuMs(15'000), 10'000);
+}
+
 TEST_F(StateTest, TheSizesOfAnElasticJobAreKeptWithWhyAndWhatTheyCost) {
   const auto job = Submit("{name: t, queue: q, workers: 1..4, gpus: 1, command: [x]}");
   const auto other = Submit(kTwo);
@@ -192,6 +220,7 @@ TEST_F(StateTest, TheSizesOfAnElasticJobAreKeptWithWhyAndWhatTheyCost) {
   EXPECT_EQ(sizes()[1].why, StopWhy::kShrunk);
   EXPECT_EQ(sizes()[1].cause, other);
   EXPECT_EQ(sizes()[1].pause_ms, 35) << "all pauses of the change";
+  EXPECT_EQ(state_.Find(job)->pause_ms, 24) << "30, then a quarter of 20, then of 15";
   EXPECT_EQ((std::pair{sizes()[2].from, sizes()[2].to}), (std::pair{2U, 1U})) << "lost";
   EXPECT_EQ(sizes()[2].pause_ms, -1);
   EXPECT_EQ(state_.Find(job)->resized_ms, told_ms + 1);

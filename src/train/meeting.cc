@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t kLeastSecretBytes = 16;
 constexpr std::size_t kMostSecretBytes = 4096;
+constexpr std::int64_t kMostTimeoutMs = std::int64_t{1} << 30U;
 
 std::string Variable(const char* name) {
   const char* value = std::getenv(name);
@@ -110,8 +111,10 @@ CLI::App* AddStoreCommand(CLI::App& app, StoreFlags& flags) {
   command->add_option("--address", flags.server.address,
                       "HOST[:PORT] to listen on; without a port: that of last time, or any");
   command->add_option("--secret-file", flags.secret_file, "the secret of the job");
-  command->add_option("--timeout-ms", flags.server.timeout_ms,
-                      "within which who connects must prove itself");
+  command
+      ->add_option("--timeout-ms", flags.server.timeout_ms,
+                   "within which who connects must prove itself")
+      ->check(CLI::Range(kLeastTimeoutMs, kMostTimeoutMs));
   return command;
 }
 

@@ -416,7 +416,7 @@ int LaunchAll(const TrainProgram& program, const Flags& flags, int servers) {
     mine.speaks = true;
     mine.news = &news;
     mine.train.server = index >= flags.workers;
-    mine.train.first_workers = flags.workers + servers;
+    mine.train.first_workers = std::max(flags.train.first_workers, flags.workers + servers);
     return Work(program, mine);
   };
   const auto launched = Launch(options);
@@ -483,9 +483,13 @@ void AddFlags(CLI::App& app, const TrainProgram& program, Flags& flags) {
                  "copies of the optimiser's state on other workers")
       ->check(CLI::Range(0, 2));
   app.add_option("--min-workers", flags.train.min_workers, "fewer do not work but wait")
+      ->envname("MUSTER_MIN_WORKERS")
+      ->check(AtLeast(1, "a number of workers"));
+  app.add_option("--first-workers", flags.train.first_workers,
+                 "so many, of all machines, begin together; then --min-workers counts")
       ->check(AtLeast(1, "a number of workers"));
   app.add_option("--timeout-ms", flags.train.mesh.timeout_ms, "silence for so long is a loss")
-      ->check(AtLeast(1, "a number of milliseconds"));
+      ->check(AtLeast(kLeastTimeoutMs, "a time-out in milliseconds"));
   app.add_option("--encrypt", flags.train.mesh.encrypt, "what goes over connections");
   app.add_option(
       "--wire", flags.train.mesh.wire,

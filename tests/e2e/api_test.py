@@ -293,6 +293,8 @@ class Documented(Case):
         self.assertEqual(self.check("getSimulation", f"simulations/{made}")["result"]["jobs"], 20)
         self.check("getSimulationReport", "simulations/999/report", status=404)
         for wish, runs in (({"kind": "pollux", "profiles": "pollux", "policies": ["tiresias", "muster"], "seeds": 2}, 4),
+                           ({"kind": "jobs", "workload": "jobs.csv", "policies": ["muster", "tiresias"]}, 2),
+                           ({"kind": "jobs", "generate": {"jobs": 20}, "policies": ["fifo"], "node_count": 9}, 1),
                            ({"kind": "openb", "nodes": "openb/nodes.csv", "pods": "openb/pods.csv", "policies": ["fgd"], "seed": 42}, 1)):
             made = self.check("createSimulation", "simulations", wish, status=202)["id"]
             self.until(lambda: self.check("getSimulation", f"simulations/{made}")["status"]["phase"] == "done")
@@ -300,6 +302,13 @@ class Documented(Case):
             self.assertIn(b"<h1>", self.check("getSimulationReport", f"simulations/{made}/report"))
         wrong = self.check("createSimulation", "simulations", {"kind": "openb", "nodes": "a", "pods": "b", "policies": ["tetris"]}, status=422)
         self.assertEqual(wrong["path"], "policies")
+        for wish, path in (({"kind": "openb", "nodes": "../x", "pods": "openb/pods.csv", "policies": ["fgd"]}, "nodes"),
+                           ({"kind": "pollux", "profiles": "moon", "policies": ["muster"]}, "profiles"),
+                           ({"kind": "pollux", "profiles": "pollux", "policies": ["muster"], "node_count": 2000}, "node_count"),
+                           ({"kind": "jobs", "workload": "../jobs.csv", "policies": ["muster"]}, "workload")):
+            self.assertEqual(self.check("createSimulation", "simulations", wish, status=422)["path"], path)
+        for wish in ({"kind": "jobs", "workload": "jobs.csv"}, {"kind": "jobs", "workload": "jobs.csv", "generate": {"jobs": 9}, "policy": {}}):
+            self.check("createSimulation", "simulations", wish, status=422)
         for name, path in (("whoAmI", "whoami"), ("exportSnapshot", "snapshots"), ("exportPast", "snapshots/past?since=1h"), ("getHealth", "health"), ("getReady", "ready"),
                            ("getVersion", "version"), ("getOpenApi", "openapi.json"), ("getMetrics", "metrics")):
             self.check(name, path)

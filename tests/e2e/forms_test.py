@@ -245,6 +245,7 @@ class Seen(CliCase):
         said = self.cli("why", "low").stdout
         self.assertRegex(said, rf"1 worker is being stopped by rule [\w-]+ to make room for job {claim} \(claim\)")
         self.assertIn("will then wait in queue free and start again by itself", said)
+        self.assertRegex(self.cli("why", "claim").stdout, rf"displaced +job {low} low: 1 worker \w+ by rule [\w-]+")
         go.touch()
         self.daemon.wait(low, ("succeeded", "paused"))
 

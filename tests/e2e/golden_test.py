@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import unittest
@@ -67,6 +68,8 @@ FILES = {
     "act": ["hold big --dry-run", "hold big -o json", "release big -o yaml", "priority big grow --to high -o jsonl", "scale grow --workers 2..3",
             "node cordon lab-1", "node uncordon lab-1 -o json", "suspend big", "resume big", "cancel big nothing", "cancel train"],
     "policy_diff": ["policy diff r.yaml --trace jobs.csv --node-count 3", "policy diff r.yaml --trace jobs.csv --queues q.yaml", "policy diff r.yaml --old r.yaml"],
+    "sim": ["sim compare --workload jobs.csv --node-count 3 --policies fifo,tiresias,muster,srtf", "sim compare --profiles pollux --policies tiresias,srtf", "sim compare --workload jobs.csv --policies fifo,srtf --policy-file r.yaml",
+            "sim compare --workload jobs.csv --node-count 3 --policies fifo,muster --policy-file r.yaml", "sim run --workload jobs.csv --policy muster --policy-file bad.yaml"],
     "events": ["events --filter kind=node-joined", "events --filter kind=queues-applied", "events --filter kind=policy-applied", "events gone", "events quick -o wide"],
     "wrong": ["frobnicate", "cancle big", "queue shw", "ps --colour", "ps one two --fitler a", "attach train -o json", "token create t --expires 5x", "token create t --expires 0s", "tune job.yaml", "gpus --topology --limit 3", "exec big -- true", "exec wide -- true", "exec train --rank 9 -- true", "ps -o xml", "logs train -o name", "bench engine -o name", "ps --phase dancing", "ps --kind play", "ps --queue nowhere", "ps --filter kind=play", "audit --operation paint",
               "login foo", "help frobnicate", "run --env NOT_SET_HERE -- true", "run --time soon -- true", "cancel ''", "user set x/../y --role user", "scale grow --workers many",
@@ -97,6 +100,7 @@ class Golden(Case):
         self.path("p.yaml").write_text("name: gentle\nabout: nobody is stopped for a higher priority\npolicy:\n  preempt: off\n  decay_half_life: 3d\n")
         self.path("bad.yaml").write_text("policy:\n  premept: off\n  grow: never\n  move_limit: 2000000\n")
         self.path("jobs.csv").write_text((ROOT / "examples" / "lab" / "jobs.csv").read_text())
+        shutil.copytree(ROOT / "examples" / "lab" / "pollux", self.path("pollux"))
         self.path("r.yaml").write_text("policy: {reclaim: off}\n")
         self.path("job.yaml").write_text(json.dumps(sim("mine", queue="vision/detection", gpus=4)))
 
@@ -110,7 +114,7 @@ class Golden(Case):
 
     def normal(self, text):
         for pattern, word in ((r"likely in [0-9dhms]+", "likely in DURATION"), (r'"likely_ms": \d+', '"likely_ms": MS'), (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "TIME"), (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "TIME"), (r"(?m)^\d+ +TIME", "N  TIME"),
-                              (r"\b\d+ (s|min)\b", "N s"), (r'("revision": )\d+', r"\1N"), (rf"\b{re.escape(getpass.getuser())}\b", "USER"),
+                              (r"\b\d+ (s|min)\b", "N s"), (r"\b\d+\.\d+ ms\b", "N ms"), (r'("revision": )\d+', r"\1N"), (rf"\b{re.escape(getpass.getuser())}\b", "USER"),
                               (re.escape(str(self.folder)), "FOLDER"), (r"(?<=\S)  +", "  ")):
             text = re.sub(pattern, word, text)
         return "".join(line.rstrip() + "\n" for line in text.splitlines())

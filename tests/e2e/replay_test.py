@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """replay_test.py BUILD: `muster policy diff` and /simulations on what a real musterd with a simulated pool has really done."""
 import json
+import os
 import pathlib
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -147,6 +150,26 @@ class Replay(Case):
         self.until(lambda: self.phase_of(waiting[1]) == "running")
         self.assertEqual((self.phase_of(long), self.phase_of(waiting[0])), ("cancelled", "cancelled"))
 
+    def test_one_in_which_nobody_ends_for_years_is_cancelled_too(self):
+        rows = "".join(f"j{i},u,q,0,8,3000000000\n" for i in range(100))
+        endless = self.daemon.call("POST", "simulations", {"kind": "jobs", "trace": "name,user,queue,submit_s,gpus,duration_s\n" + rows,
+                                                           "policies": ["gavel-max-min"], "node_count": 1})["id"]
+        self.until(lambda: self.phase_of(endless) == "running")
+        self.daemon.call("DELETE", f"simulations/{endless}")
+        made = self.daemon.call("POST", "simulations", {"kind": "jobs", "generate": {"jobs": 9}, "policies": ["fifo"]})["id"]
+        self.until(lambda: self.phase_of(made) == "done")
+
+    def test_who_stops_waiting_for_a_replay_ends_it(self):
+        self.some_jobs()
+        blocker = self.daemon.call("POST", "simulations", LONG)["id"]
+        waiting = subprocess.Popen([os.path.join(e2e_test.BUILD, "bin", "muster"), "policy", "diff", str(self.path("patient.yaml"))],
+                                   env=dict(os.environ, MUSTER_DAEMON=str(self.daemon.socket)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.until(lambda: len(self.daemon.call("GET", "simulations")["simulations"]) == 2)
+        waiting.send_signal(signal.SIGINT)
+        self.assertEqual(waiting.wait(), -signal.SIGINT)
+        self.until(lambda: not any(one["status"]["phase"] == "waiting" for one in self.daemon.call("GET", "simulations")["simulations"]))
+        self.daemon.call("DELETE", f"simulations/{blocker}")
+
     def phase_of(self, one):
         return self.daemon.call("GET", f"simulations/{one}")["status"]["phase"]
 
@@ -181,10 +204,16 @@ class Replay(Case):
         (traces / "out").symlink_to(self.folder)
         (traces / "evil.csv").write_text("name,time,application,num_replicas,batch_size\na,0,../../../out,1,8\n")
         for wish in ({**openb, "nodes": "../secret.csv"}, {**openb, "nodes": "link.csv"}, {**openb, "nodes": "out/secret.csv"},
-                     {**openb, "nodes": str(self.path("secret.csv"))}, {**pollux, "workload": "evil.csv"}):
-            got = self.ended(wish)
-            self.assertEqual(got["status"]["phase"], "failed", wish)
-            self.assertNotIn("cells", got["status"]["why"], "it was not even read")
+                     {**openb, "nodes": str(self.path("secret.csv"))}, {"kind": "jobs", "workload": "../secret.csv", "policies": ["fifo"]}):
+            self.assertNotIn("cells", str(self.refusal(wish)), "it was not even read")
+        got = self.ended({**pollux, "workload": "evil.csv"})
+        self.assertEqual(got["status"]["phase"], "failed", "what is named inside of a file is seen when it is read")
+        self.assertNotIn("cells", got["status"]["why"])
+        jobs = {"kind": "jobs", "workload": "jobs.csv", "policies": ["muster", "srtf"], "node_count": 1}
+        got = self.ended(jobs)
+        here = json.loads(self.daemon.muster("sim", "run", "--workload", str(traces / "jobs.csv"), "--policy", "srtf", "--node-count", "1", "-o", "json").stdout)
+        same = {"wall_s": 0, "workload": ""}
+        self.assertEqual({**got["runs"][1], **same}, {**here, **same}, "here too")
         self.assertIn("tiresias", self.refusal({**pollux, "policies": ["nobody"]})["hint"])
         self.assertIn("200", str(self.refusal({**pollux, "seeds": 201})))
         endless = {**pollux, "workload": "endless.csv"}

@@ -7,10 +7,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = None
+
+
+def trains(status):
+    """Whether all of a job's workers say that they have done steps together, so many as they are."""
+    numbers = [worker.get("report", {}).get("numbers", {}) for worker in status["workers"] if worker["phase"] == "running"]
+    return all(told.get("workers") == status["sizes"][-1]["to"] == len(numbers) for told in numbers)
 
 
 class FirstFiveMinutes(unittest.TestCase):
@@ -54,6 +61,28 @@ class FirstFiveMinutes(unittest.TestCase):
         self.assertIn("serves already", again.stdout)
         names = [job["name"] for job in self.muster("ps", "--all")["jobs"]]
         self.assertEqual(names.count("pretrain"), 1)
+
+    def test_pretrain_changes_its_size_while_it_trains(self):
+        """It takes what nobody uses; the notebook and the sweep of the others get theirs back, and it grows again, without a restart."""
+        shutil.copy(ROOT / "examples" / "first" / "pretrain.yaml", self.folder / "tree" / "examples" / "first")
+        up = self.up()
+        self.assertEqual(up.returncode, 0, up.stdout + up.stderr)
+        status = self.wait_status("pretrain", lambda status: any(size["what"] == "grew" for size in status.get("sizes", [])) and trains(status))
+        sizes = status["sizes"]
+        self.assertEqual((sizes[0]["from"], sizes[0]["what"]), (0, "started"), sizes)
+        for before, after in zip(sizes, sizes[1:]):
+            self.assertEqual(before["to"], after["from"], sizes)
+        gave = {size.get("for_queue") for size in sizes if size["what"] == "shrunk"}
+        self.assertLessEqual({"ben", "chen"}, gave, sizes)
+        self.assertTrue(any("pause_ms" in size for size in sizes[1:]), f"its workers have told of no change: {sizes}")
+        self.assertEqual((status["restarts"], status["phase"]), (0, "running"))
+
+    def wait_status(self, job, condition):
+        deadline = time.monotonic() + 120
+        while not condition(status := self.muster("describe", job)["status"]):
+            self.assertLess(time.monotonic(), deadline, status)
+            time.sleep(0.1)
+        return status
 
     def test_what_up_proposes_can_be_typed(self):
         printed = self.up().stdout

@@ -65,12 +65,16 @@ class Time(unittest.TestCase):
         self.daemon.wait(late, ("running",))
 
     def test_jobs_are_expected_to_run_as_long_as_those_like_them(self):
-        for number in range(3):
+        for number in range(5):  # of which two can be guessed from none
             self.daemon.wait(self.daemon.submit(spec(f"fit-{number}", 1)))
         self.daemon.kill()  # the history is enough to know it again
         self.daemon.start()
         job = self.daemon.submit(spec("fit-9", 1))
-        self.assertAlmostEqual(self.daemon.call("GET", f"jobs/{job}")["status"]["expected_ms"], 1_000, delta=900)
+        status = self.daemon.call("GET", f"jobs/{job}")["status"]
+        self.assertAlmostEqual(status["expected_ms"], 1_000, delta=900)
+        self.assertEqual(status["expected_guesses"], 3)
+        self.assertGreaterEqual(status["expected_off_by"], 1)
+        self.assertIn("in the middle of 3", self.muster("describe", "fit-9").stdout)
         self.assertNotIn("expected_ms", self.daemon.call("GET", f"jobs/{self.daemon.submit(spec('other', 1, gpus=3))}")["status"])
 
     def test_a_job_that_waits_is_told_when_it_will_start_or_that_it_never_will(self):

@@ -15,6 +15,7 @@ import yaml
 
 import e2e_test
 from cli_test import CliCase, Terminal
+from daemon import Refused
 from e2e_test import ROOT, TELLS, job
 
 LAB = ROOT / "examples" / "lab"
@@ -199,6 +200,63 @@ class EveryVerb(CliCase):
             self.assertTrue(verb["examples"], f"`muster help {path}` has no example")
             for example in verb["examples"]:
                 self.assertIn(f"muster {path}", example)
+
+
+class Lab(CliCase):
+    POLLUX = {"policy", "seed", "workload", "mean_jct_s", "p99_jct_s", "makespan_s", "restarts", "policy_ms_p50", "wall_s", "jobs"}
+    OPENB = {"policy", "seed", "gpu_allocation_pct", "fragmentation_pct", "placed", "failed", "wall_s"}
+
+    def test_documents_have_the_keys_that_were_promised_and_no_others(self):
+        pollux = ("--profiles", str(LAB / "pollux"), "--workload", str(LAB / "pollux" / "workload.csv"))
+        openb = ("--nodes", str(LAB / "openb" / "nodes.csv"), "--pods", str(LAB / "openb" / "pods.csv"))
+        got = self.get("sim", "run", "--set", "pollux", *pollux, "--policy", "pollux", "--seed", "3")
+        self.assertEqual(set(got), self.POLLUX)
+        self.assertEqual((got["policy"], got["seed"], got["workload"]), ("pollux", 3, pollux[3]))
+        self.assertEqual([set(one) for one in got["jobs"]], [{"name", "jct_s"}] * 3)
+        self.assertEqual(set(self.get("sim", "run", "--set", "openb", *openb, "--policy", "fgd", "--seed", "42")), self.OPENB)
+        for words, keys in (((*pollux, "--policies", "tiresias,muster"), self.POLLUX), ((*openb, "--policies", "fgd,muster"), self.OPENB)):
+            self.assertEqual([set(run) for run in self.get("sim", "compare", *words)["runs"]], [keys, keys])
+
+    def test_oracles_are_marked(self):
+        runs = self.get("sim", "compare", "--profiles", str(LAB / "pollux"), "--policies", "tiresias,srtf,optimus-oracle,gavel-makespan")["runs"]
+        self.assertEqual([run.get("oracle") for run in runs], [None, True, True, True])
+        runs = self.get("sim", "compare", "--workload", str(LAB / "jobs.csv"), "--policies", "gavel-max-min,gavel-makespan,srtf")["runs"]
+        self.assertEqual([run.get("oracle") for run in runs], [None, True, True])
+
+    def test_a_policy_file_is_for_muster(self):
+        file = self.file("r.yaml", "policy: {reclaim: off}\n")
+        words = ("--workload", str(LAB / "jobs.csv"), "--node-count", "3", "--policy", "muster")
+        self.assertGreater(self.get("sim", "run", *words)["preemptions"], 0)
+        self.assertEqual(self.get("sim", "run", *words, "--policy-file", file)["preemptions"], 0)
+        self.assertIn("`muster`", self.cli("sim", "run", "--workload", str(LAB / "jobs.csv"), "--policy", "fifo", "--policy-file", file, status=2).stderr)
+        self.cli("sim", "report", "--workload", str(LAB / "jobs.csv"), "--policies", "fifo,muster", "--policy-file", file, "--to", "report")
+        self.assertIn("reclaim: off", self.path("report/index.html").read_text())
+        made = {"kind": "jobs", "generate": {"jobs": 40, "seed": 3}, "node_count": 2, "policies": ["muster"]}
+        results = []
+        for body in (made, {**made, "policy": {"reclaim": "off"}}):
+            one = self.daemon.call("POST", "simulations", body)["id"]
+            self.until(lambda: self.daemon.call("GET", f"simulations/{one}")["status"]["phase"] == "done")
+            self.assertEqual(self.daemon.call("GET", f"simulations/{one}")["spec"].get("policy"), body.get("policy"))
+            results.append(self.daemon.call("GET", f"simulations/{one}")["runs"][0]["preemptions"])
+        self.assertEqual((results[0] > 0, results[1]), (True, 0))
+        for more, said, path in (({"policy": {"reclam": "off"}}, "reclam", "policy.reclam"),
+                                 ({"policies": ["fifo"], "policy": {"reclaim": "off"}}, "not played", "policy")):
+            with self.assertRaises(Refused) as refused:
+                self.daemon.call("POST", "simulations", {**made, **more})
+            self.assertIn(said, str(refused.exception.body))
+            self.assertEqual(json.loads(refused.exception.body)["path"], path)
+
+    def test_a_past_is_played_under_rivals(self):
+        for name in ("one", "two"):
+            self.daemon.wait(self.daemon.submit(job("true", name=name, gpus=2)))
+        self.cli("snapshot", "past", "week.past")
+        got = self.get("sim", "compare", "--workload", "week.past", "--gpus-per-node", "2", "--policies", "fifo,muster,srtf")
+        gpus = len(self.daemon.call("GET", "gpus")["gpus"])
+        for run in got["runs"]:
+            self.assertEqual([one["name"] for one in run["jobs"]], ["one", "two"])
+            self.assertEqual(run["node_count"], (gpus + 1) // 2)
+        said = self.cli("policy", "diff", self.file("p.yaml", "policy: {}"), "--trace", "week.past", status=2).stderr
+        self.assertIn("--past", said)
 
 
 class Lines(CliCase):

@@ -1,10 +1,12 @@
-// What every cycle must respect, whatever happened before it.
+// What every cycle must respect, whatever happened before it, and however wrong the run times are
+// that it believes in.
 #include <gtest/gtest.h>
 
 #include <functional>
 
 #include "generators.h"
 #include "inspect.h"
+#include "speeds.h"
 #include "world.h"
 
 namespace muster::properties {
@@ -27,6 +29,7 @@ void HoldsAfterEveryCycle(const Check& check) {
     };
     for (const auto& event : scene.events) {
       world.Apply(event);
+      GuessRunTimes(world);
       if (event.quiet < 5) run(event.slow);
     }
     for (int i = 0; i < 3; ++i) run(0);

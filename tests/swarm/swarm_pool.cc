@@ -228,6 +228,12 @@ std::vector<PoolEvent> SwarmPool::Poll() {
       event.speed = DrawSpeed(random_, p.launch);
       out.push_back(event);
     }
+    if (!p.ended && !story_.calm && start_told_.contains(key) && random_.Chance(2)) {
+      event.kind = PoolEvent::Kind::kResized;
+      event.workers = random_.Between(0, 8);
+      event.pause_ms = random_.Chance(5) ? INT64_MAX : random_.Between(0, 60'000);
+      out.push_back(event);
+    }
     if (!p.ended) continue;
     const bool seen = now >= p.ends_ms + (p.shim_dies ? 2'000 : p.late_ms);
     if (!seen || (!end_told_.insert(key).second && !again)) continue;

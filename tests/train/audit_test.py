@@ -104,7 +104,7 @@ class RunTest(unittest.TestCase):
 
     def train(self, *words):
         return subprocess.run([os.path.join(BIN, "muster-train"), "--model", "mlp:8,16,1", "--data", "linear", "--steps", str(STEPS),
-                               "--batch", str(BATCH), "--quiet", "--audit", str(self.log), *words],
+                               "--batch", str(BATCH), "--quiet", "--timeout-ms", "10000", "--audit", str(self.log), *words],
                               capture_output=True, text=True, timeout=120)
 
     def test_three_workers_write_one_log_that_is_in_order_until_it_is_changed(self):

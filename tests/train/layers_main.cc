@@ -1,5 +1,5 @@
 // train_layers: what the built-in compute gives for made-up numbers, as one JSON object, for
-// torch_test.py to compare.
+// torch_layers_test.py to compare.
 #include <cstdio>
 #include <map>
 #include <memory>

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import queue
+import re
 import shutil
 import socket
 import subprocess
@@ -16,21 +17,23 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
 import muster  # noqa: E402
 
-TRAIN = ["--data=linear", "--model=mlp:8,64,1", "--batch=64", "--shards=8", "--steps=100000000",
-         "--min-workers=1", "--quiet"]
+# A time-out so long that only who has ended is lost, however busy the machine is.
+TRAIN = ["--data=linear", "--model=mlp:8,64,1", "--batch=64", "--shards=8", "--quiet", "--timeout-ms=10000"]
+ENDLESS = "--steps=100000000"
 PATIENCE_S = 120
 
 
 class Worker:
     """One muster-train, and the end of its line that a shim would have."""
 
-    def __init__(self, folder, rank, *flags):
+    def __init__(self, folder, rank, *flags, **variables):
         self.rank = rank
         path = folder / f"{rank}.sock"
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(str(path))
         listener.listen()
-        env = dict(os.environ, MUSTER_SOCKET=str(path), MUSTER_RANK=str(rank), MUSTER_JOB_ID="1", MUSTER_JOB_DIR=str(folder))
+        env = dict(os.environ, MUSTER_SOCKET=str(path), MUSTER_RANK=str(rank), MUSTER_JOB_ID="1", MUSTER_JOB_DIR=str(folder),
+                   **variables)
         self.process = subprocess.Popen([str(BUILD / "bin" / "muster-train"), *TRAIN, *flags], env=env, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT, text=True)
         listener.settimeout(PATIENCE_S)
@@ -103,6 +106,22 @@ class PythonTest(unittest.TestCase):
         self.tell(type="leave", grace_ms=1000)
         self.assertTrue(self.worker.wait_to_stop(PATIENCE_S))
 
+    def test_lines_that_make_no_sense_are_passed_over_and_half_a_line_is_none(self):
+        for line in (b"nonsense", b"[1]", b"7", b"\xff\xfe", b"", b'{"type":"resize","members":7}', b'{"type":"resize","generation":"x"}'):
+            self.line.sendall(line + b"\n")
+        self.tell(type="resize", generation=5, members=[{"rank": 2, "host": "a"}])
+        deadline = time.monotonic() + PATIENCE_S
+        while self.worker.generation != 5 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.assertEqual((self.worker.generation, self.worker.world_size, self.worker.wants_to_stop, self.worker.listens), (5, 1, False, True))
+        self.line.sendall(b'{"type":"stop"')
+        self.lines.close()
+        self.line.close()
+        while self.worker.listens and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.assertEqual((self.worker.listens, self.worker.wants_to_stop), (False, False))
+        self.worker.report(step=1)  # nobody hears it
+
     def test_a_request_that_comes_while_it_saves_is_not_lost(self):
         self.assertFalse(self.worker.wants_checkpoint)
         self.tell(type="checkpoint")
@@ -126,6 +145,38 @@ class PythonTest(unittest.TestCase):
         self.assertEqual(json.loads(self.lines.readline()), {"type": "resized", "workers": 2, "pause_ms": 0})
 
 
+    def test_a_frozen_shim_costs_what_is_said_meanwhile_and_nothing_else(self):
+        """Nobody reads, until the line is full and beyond; then somebody does, and hears whole lines, also of what is said from then on."""
+        many = 20_000
+        speaker = threading.Thread(target=lambda: [self.worker.report(step=step, loss=0.5) for step in range(many)], daemon=True)
+        speaker.start()
+        speaker.join(PATIENCE_S)
+        self.assertFalse(speaker.is_alive(), "it waits for somebody who reads")
+        self.assertTrue(self.worker.listens)
+        heard = threading.Event()
+
+        def save():
+            while not heard.wait(0.01):
+                self.worker.checkpointed(step=7, path="/seven")
+
+        self.line.settimeout(PATIENCE_S)
+        speaker = threading.Thread(target=save, daemon=True)
+        speaker.start()
+        lines = iter(lambda: json.loads(self.lines.readline()), {"type": "checkpointed", "step": 7, "path": "/seven"})
+        steps = [line["step"] for line in lines]
+        heard.set()
+        speaker.join(PATIENCE_S)
+        self.assertEqual(steps, list(range(len(steps))))
+        self.assertTrue(0 < len(steps) < many, f"{len(steps)} were heard")
+
+    def test_a_shim_that_never_answers_is_given_up_at_the_start(self):
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(f"{folder}/silent.sock")
+            listener.listen()
+            with self.assertRaisesRegex(TimeoutError, "does not answer"):
+                muster.connect(f"{folder}/silent.sock", timeout_s=0.1)
+
+
 class LineTest(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-line-"))
@@ -141,13 +192,36 @@ class LineTest(unittest.TestCase):
 
     def start(self, count, *flags):
         for rank in range(count):
-            self.workers.append(Worker(self.folder, rank, f"--checkpoints={self.folder}/saved", *flags))
+            self.workers.append(Worker(self.folder, rank, ENDLESS, f"--checkpoints={self.folder}/saved", *flags))
         for worker in self.workers:
             worker.hear("report", lambda line: line["numbers"]["workers"] == count)
         return self.workers
 
     def saved(self, step):
         return any(str(step) in path.name for path in (self.folder / "saved").iterdir())
+
+    def short(self, rank, *flags):
+        """One of a job that is to have two workers at least: some steps, each with a line that says how many took part."""
+        self.workers.append(Worker(self.folder, rank, "--steps=20", "--every-step=true", *flags, MUSTER_MIN_WORKERS="2"))
+        return self.workers[-1]
+
+    def sizes_of(self, worker):
+        """How many workers took part in each step."""
+        status, out = worker.end()
+        self.assertEqual(status, 0, out)
+        return [int(size) for size in re.findall(r"^step .* workers (\d+) ", out, re.MULTILINE)]
+
+    def test_waits_for_the_fewest_workers_that_the_job_may_have(self):
+        one = self.short(0)
+        deadline = time.monotonic() + PATIENCE_S
+        while not (self.folder / "train" / "members" / "view-1").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        two = self.short(1)
+        for worker in (one, two):
+            self.assertEqual(self.sizes_of(worker), [2] * 20)
+
+    def test_a_flag_says_otherwise_than_the_job(self):
+        self.assertEqual(self.sizes_of(self.short(0, "--min-workers=1")), [1] * 20)
 
     def test_says_how_it_fares(self):
         workers = self.start(2, "--noise-every=1")

@@ -51,6 +51,13 @@ class TwoHosts:
         """One end is gone: what the other one sends is lost without a word."""
         self.ip("-n", self.names[1], "link", "set", "cable", "down")
 
+    def throttle(self, bytes_a_second):
+        """In each direction, from now on; the cable's ends have addresses then, for who looks for one there."""
+        for name, address in zip(self.names, self.addresses):
+            self.ip("-n", name, "addr", "add", f"{address}/32", "dev", "cable")
+            subprocess.run(["tc", "-n", name, "qdisc", "add", "dev", "cable", "root", "tbf", "rate", f"{8 * bytes_a_second}bit",
+                            "burst", "256kb", "latency", "50ms"], check=True, capture_output=True)
+
     def join(self):
         for name, other in zip(self.names, reversed(self.addresses)):
             self.ip("-n", name, "link", "set", "cable", "up")

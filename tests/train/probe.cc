@@ -7,14 +7,24 @@
 // silent), and "checkpointed S"; the time is that of CLOCK_MONOTONIC. At the end "model H" for the
 // whole of a built-in model, and "finished" or "left". --replay FOLDER goes through a log of
 // updates instead. SIGTERM: leave at the next boundary.
+//
+// A test that is to hit a moment makes it last, by a file in the folder MUSTER_PROBE_CUES. While it
+// is there: "slow": a step takes a tenth of a second longer; "steps": who has a step goes no
+// further; "views": neither does who has claimed a view, and all others see that it is claimed;
+// "parts": no part of a checkpoint that is written gets its name. Meanwhile heartbeats go on.
 #include <fmt/format.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
@@ -31,6 +41,37 @@ namespace muster::train {
 namespace {
 
 std::atomic<bool> leave{false};
+
+bool Cued(const char* cue) {
+  const char* folder = std::getenv("MUSTER_PROBE_CUES");
+  return folder != nullptr && ::access(fmt::format("{}/{}", folder, cue).c_str(), F_OK) == 0;
+}
+
+void WaitWhile(const char* cue, int most_ms = 1'000'000) {
+  for (int i = 0; i < most_ms && Cued(cue); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+// Claims are of views; what is read and written in other threads is not held up.
+class CuedStore final : public Store {
+ public:
+  explicit CuedStore(const std::string& folder) : store_(folder) {}
+  Result<std::string> Claim(const std::string& key, const std::string& value) override {
+    auto stands = store_.Claim(key, value);
+    if (key.starts_with("view-")) WaitWhile("views");
+    return stands;
+  }
+  Result<void> Write(const std::string& key, const std::string& value) override {
+    return store_.Write(key, value);
+  }
+  Result<std::optional<std::string>> Read(const std::string& key) override {
+    return store_.Read(key);
+  }
+
+ private:
+  FolderStore store_;
+};
 
 // Two layers, tanh between them, squared error against a network of the same kind that is drawn
 // from another seed; and idle parameters behind, to make the state as large as is asked for.
@@ -174,6 +215,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--half", options.half);
   app.add_option("--mirrors", options.mirrors);
   app.add_option("--min-workers", options.min_workers);
+  app.add_option("--first-workers", options.first_workers);
   app.add_option("--bucket-floats", options.bucket_floats);
   app.add_option("--checkpoints", options.checkpoints);
   app.add_option("--checkpoint-every", options.checkpoint_every);
@@ -253,7 +295,7 @@ int Main(int argc, char** argv) {
     workload = std::move(*model);
   }
   if (!flags.replay.empty()) return SayReplay(*workload, flags);
-  FolderStore store(flags.folder);
+  CuedStore store(flags.folder);
   SystemClock clock;
   events.stepped = [&](const StepReport& report) {
     std::string columns;
@@ -268,6 +310,8 @@ int Main(int argc, char** argv) {
         report.samples, clock.MonotonicNs() / 1000));
     if (!flags.run.model.empty())
       std::this_thread::sleep_for(std::chrono::microseconds(flags.pause_us));
+    WaitWhile("slow", 100);
+    WaitWhile("steps");
   };
   events.resized = [&](const ResizeReport& report) {
     Say(fmt::format("resize generation {} step {} workers {} planned {} pause_us {} at_us {}",
@@ -287,5 +331,16 @@ int Main(int argc, char** argv) {
 
 }  // namespace
 }  // namespace muster::train
+
+// Comes before that of the C library for all of this program.
+extern "C" int fsync(int fd) {  // NOLINT(readability-identifier-naming): the C library's name
+  std::error_code failed;
+  const auto file = std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", fd), failed);
+  if (file.filename().string().starts_with(".draft-") &&
+      file.parent_path().filename().string().starts_with("step-")) {
+    muster::train::WaitWhile("parts");
+  }
+  return static_cast<int>(::syscall(SYS_fsync, fd));
+}
 
 int main(int argc, char** argv) { return muster::train::Main(argc, argv); }

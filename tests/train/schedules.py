@@ -11,7 +11,7 @@ import shutil
 import tempfile
 
 import audit
-from gang import Gang, Schedule, mismatches, misread, reference
+from gang import HASTY_MS, PATIENT_MS, Gang, Schedule, mismatches, misread, reference
 
 STEPS = 40
 SHARDS = 4
@@ -27,7 +27,7 @@ SAMPLES_OF_TEXT = 200
 class Strategy:
     def __init__(self, text, model, cells, columns=1, servers=0):
         self.cells, self.columns, self.servers = cells, columns, servers
-        self.options = {"strategy": text, "steps": STEPS, "shards": SHARDS, "bucket_floats": 1000, **model}
+        self.options = {"strategy": text, "steps": STEPS, "shards": SHARDS, "bucket_floats": 1000, "timeout_ms": PATIENT_MS, **model}
 
 
 STRATEGIES = {
@@ -74,9 +74,9 @@ def play(probe, name, options, truth, number, seed):
     drawn = random.Random(f"{seed} {number}")
     strategy = STRATEGIES[name]
     ways = {"share_memory": int(drawn.random() < 0.7), "encrypt": int(drawn.random() < 0.3), "mirrors": drawn.randint(1, 2)}
-    ways |= {"min_workers": 1, "timeout_ms": 600, "pause_us": drawn.choice([1000, 3000])}
+    ways |= {"min_workers": 1, "timeout_ms": HASTY_MS, "pause_us": drawn.choice([1000, 3000])}
     hosts = ["a", "b", "c"][:drawn.randint(1, 3)]  # who is on another one is reached over a connection
-    with Gang(probe, audited=True, hosts=hosts, **options, **ways) as gang:
+    with Gang(probe, audited=True, hosts=hosts, **{**options, **ways}) as gang:
         if drawn.random() < 0.5:
             gang.options |= {"checkpoints": gang.folder / "checkpoints", "checkpoint_every": drawn.randint(2, 9)}
         schedule = Schedule(drawn.random(), STEPS, strategy.servers)

@@ -7,7 +7,7 @@ import re
 import sys
 import unittest
 
-from gang import Gang, mismatches, misread, reference
+from gang import HASTY_MS, PATIENT_MS, Gang, mismatches, misread, parts, reference, went_back
 from schedules import SHARDS, STEPS, STRATEGIES, draw
 
 BUILD = sys.argv.pop(1)
@@ -17,15 +17,11 @@ COUNT = int(os.environ.get("MUSTER_SCHEDULES", "4"))
 
 def complete(folder, columns):
     """Whether there is a checkpoint with all parts of all columns."""
-    for checkpoint in folder.glob("step-*"):
-        parts = {}
-        for file in checkpoint.glob("*-of-*"):
-            view, column, count = re.fullmatch(r"(\d+-\w+)\.(.*?)\d+-of-(\d+)", file.name).groups()
-            parts.setdefault((view, column, int(count)), []).append(file)
-        whole = {(view, column) for (view, column, count), files in parts.items() if len(files) == count}
-        if any(sum(one == view for one, _ in whole) == columns for view, _ in whole):
-            return True
-    return False
+    found = {}
+    for step, file in parts(folder):
+        view, column, count = re.fullmatch(r"(\d+-\w+)\.(.*?)\d+-of-(\d+)", file).groups()
+        found.setdefault((step, view), {}).setdefault((column, int(count)), []).append(file)
+    return any(len({column for (column, count), files in view.items() if len(files) == count}) == columns for view in found.values())
 
 
 class StrategiesTest(unittest.TestCase):
@@ -87,17 +83,17 @@ class StrategiesTest(unittest.TestCase):
 
     def test_a_checkpoint_is_taken_up_by_another_number_of_workers(self):
         for _, strategy in self.each():
-            options = {**strategy.options, "steps": 5 * STEPS}  # time to write one in between
+            options = {**strategy.options, "steps": 2 * STEPS, "timeout_ms": HASTY_MS}  # time to write one in between
             truth = reference(PROBE, **options)
-            with Gang(PROBE, **options, timeout_ms=600, checkpoint_every=5) as gang:
+            with Gang(PROBE, **options, checkpoint_every=5) as gang:
                 folder = {"checkpoints": gang.folder / "checkpoints"}
                 everybody = strategy.cells + strategy.servers
-                for index in range(everybody):
-                    # Slow enough that they are not done before a checkpoint is.
-                    gang.start(**folder, min_workers=everybody, server=int(index >= strategy.cells), pause_us=5000)
-                gang.wait(lambda: complete(folder["checkpoints"], strategy.columns))
-                for worker in gang.workers:
-                    worker.kill()
+                with gang.slowly():
+                    for index in range(everybody):
+                        gang.start(**folder, min_workers=everybody, server=int(index >= strategy.cells))
+                    gang.wait(lambda: complete(folder["checkpoints"], strategy.columns))
+                    for worker in gang.workers:
+                        worker.kill()
                 gang.wait_ended()
                 later = [gang.start(**folder, min_workers=2) for _ in range(2)]
                 gang.wait_ended()
@@ -115,7 +111,7 @@ class StrategiesTest(unittest.TestCase):
 
 
 class RoundedTest(unittest.TestCase):
-    options = {"steps": 60, "idle_floats": 5000, "bucket_floats": 700, "exact": "false", "shards": 4}
+    options = {"steps": 60, "idle_floats": 5000, "bucket_floats": 700, "exact": "false", "shards": 4, "timeout_ms": PATIENT_MS}
 
     def run_with(self, **more):
         with Gang(PROBE, **self.options, **more, min_workers=3) as gang:
@@ -133,6 +129,35 @@ class RoundedTest(unittest.TestCase):
         self.assertNotEqual(*hashes)
         losses = [float(gang.workers[0].steps[-1].loss) for gang in (plain, rounded)]
         self.assertAlmostEqual(losses[1] / losses[0], 1, delta=0.01)
+
+    def run_on_hosts(self, replaced, **more):
+        """Two workers on each of two hosts with a slow link between them; `replaced`: one is killed, and another one comes."""
+        slow = {"idle_floats": 20000, "bucket_floats": 10000, "throttle": 20_000_000, "pause_us": 10000}
+        with Gang(PROBE, hosts="aabb", **{**self.options, **slow, **more}, min_workers=4) as gang:
+            for _ in range(4):
+                gang.start()
+            if replaced:
+                with gang.slowly():
+                    gang.wait(lambda: gang.last_step() >= 5)
+                    gang.workers[0].kill()
+                gang.start()
+            gang.wait_ended()
+            self.assertEqual([worker.end for worker in gang.workers[replaced:]], ["finished"] * 4, gang.describe())
+            return gang
+
+    def test_between_hosts_they_give_all_workers_the_same_and_learn_as_well_though_one_is_replaced(self):
+        """Straight where no memory is shared; where it is, hosts carry sums of theirs, which are rounded too (run/way.h)."""
+        for share_memory in (0, 1):
+            with self.subTest(share_memory=share_memory):
+                plain = self.run_on_hosts(False, share_memory=share_memory)
+                rounded = self.run_on_hosts(True, share_memory=share_memory, half="true")
+                seen = {}
+                for step in (step for worker in rounded.workers for step in worker.steps):
+                    self.assertEqual(seen.setdefault((step.generation, step.step), step.hashes[0]), step.hashes[0], rounded.describe())
+                self.assertGreater(len({generation for generation, _ in seen}), 1, rounded.describe())
+                self.assertEqual(went_back(rounded), [], rounded.describe())
+                losses = [float(gang.workers[-1].steps[-1].loss) for gang in (plain, rounded)]
+                self.assertAlmostEqual(losses[1] / losses[0], 1, delta=0.01)
 
     def test_rounded_gradients_are_refused_where_sums_are_exact(self):
         with Gang(PROBE, **{**self.options, "exact": "true"}, half="true") as gang:

@@ -3,12 +3,13 @@
 Over Gloo's TCP device; its RDMA needs an adapter. Skips itself where the build has no Gloo.
 Usage: wire_test.py BUILD [unittest arguments].
 """
+import contextlib
 import os
 import pathlib
 import sys
 import unittest
 
-from gang import Gang, mismatches, reference
+from gang import HASTY_MS, PATIENT_MS, Gang, mismatches, reference
 
 BUILD = sys.argv.pop(1)
 PROBE = os.path.join(BUILD, "bin", "train_probe")
@@ -16,13 +17,16 @@ GLOO = os.path.exists(os.path.join(BUILD, "bin", "libmuster-train-gloo.so"))
 RDMA = "/sys/class/infiniband"
 # So many floats that a part of a bucket is worth a wire, and some of more than one chunk.
 STATE = {"steps": 60, "idle_floats": 700_000, "bucket_floats": 500_000, "shards": 4, "pause_us": 2000}
-OPTIONS = {**STATE, "share_memory": 0, "timeout_ms": 3000}
+OPTIONS = {**STATE, "share_memory": 0, "timeout_ms": PATIENT_MS}
 
 
 def wires(worker):
     """How many threads of wires it has."""
-    tasks = pathlib.Path(f"/proc/{worker.process.pid}/task")
-    return sum((task / "comm").read_text().strip() == "muster-wire" for task in tasks.iterdir())
+    count = 0
+    for task in pathlib.Path(f"/proc/{worker.process.pid}/task").iterdir():
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            count += (task / "comm").read_text().strip() == "muster-wire"
+    return count
 
 
 def end(gang):
@@ -54,38 +58,44 @@ class WireTest(GangTest):
         for options in ({}, {"encrypt": 1}, {"throttle": 300_000_000}):
             with self.subTest(options):
                 gang = self.gang(3, **options)
-                gang.wait(lambda: gang.last_step() >= 3, 60)
-                self.assertEqual([wires(worker) for worker in gang.workers], [2] * 3, gang.describe())
-                gang.wait_ended(90)
+                with gang.slowly():
+                    gang.wait(lambda: gang.last_step() >= 3)
+                    self.assertEqual([wires(worker) for worker in gang.workers], [2] * 3, gang.describe())
+                gang.wait_ended()
                 self.check(gang, gang.workers)
 
     def test_a_worker_that_is_killed_costs_the_step_at_hand(self):
         for victim in (0, 2):  # with the chief, and without
             with self.subTest(victim=victim):
                 gang = self.gang(3, min_workers=2)
-                gang.wait(lambda: gang.last_step() >= 10 and all(worker.steps for worker in gang.workers), 60)
-                gang.workers[victim].kill()
-                gang.wait(lambda: gang.last_step() >= 20, 60)
+                with gang.slowly():
+                    gang.wait(lambda: all(worker.steps and worker.steps[-1].workers == 3 for worker in gang.workers))
+                    given_up = gang.workers[victim].steps[-1].generation
+                    gang.workers[victim].kill()
+                    gang.wait(lambda: any(worker.steps[-1].generation > given_up for worker in gang.workers))
                 gang.start()
-                gang.wait_ended(90)
+                gang.wait_ended()
                 self.check(gang, [worker for index, worker in enumerate(gang.workers) if index != victim])
                 self.assertIn("closed", {how for worker in gang.workers for how, _ in worker.lost}, gang.describe())
 
     def test_a_worker_that_is_frozen_is_given_up_and_joins_again(self):
-        gang = self.gang(3, min_workers=2, timeout_ms=700, steps=60)
-        gang.wait(lambda: gang.last_step() >= 8 and all(worker.steps for worker in gang.workers), 60)
-        before = gang.last_step()
-        gang.workers[1].freeze()
-        gang.wait(lambda: gang.last_step() >= before + 5, 60)
-        gang.workers[1].thaw()
-        gang.wait_ended(90)
+        gang = self.gang(3, min_workers=2, timeout_ms=HASTY_MS)
+        with gang.slowly():
+            gang.wait(lambda: all(worker.steps and worker.steps[-1].workers == 3 for worker in gang.workers))
+            frozen = gang.workers[1]
+            given_up = frozen.steps[-1].generation
+            frozen.freeze()
+            gang.wait(lambda: any(worker.steps[-1].generation > given_up for worker in gang.workers))
+            frozen.thaw()
+            gang.wait(lambda: frozen.steps[-1].generation > given_up)
+        gang.wait_ended()
         self.check(gang, gang.workers)
 
     def test_a_worker_with_another_wire_is_refused_with_a_reason(self):
-        gang = self.gang(2, steps=100_000)
-        gang.wait(lambda: gang.last_step() >= 3, 60)
+        gang = self.gang(2, steps=100_000, timeout_ms=HASTY_MS)
+        gang.wait(lambda: gang.last_step() >= 3)
         other = gang.start(wire="tcp")
-        gang.wait(lambda: not other.lives, 60)
+        gang.wait(lambda: not other.lives)
         end(gang)
         self.assertNotEqual(other.process.returncode, 0)
         self.assertIn("moves bulk bytes another way than this one, which has --wire tcp", other.errors)
@@ -93,13 +103,14 @@ class WireTest(GangTest):
     @unittest.skipIf(os.path.isdir(RDMA) and os.listdir(RDMA), "this machine has RDMA")
     def test_without_rdma_ibverbs_is_refused_and_auto_is_tcp(self):
         gang = self.gang(1, wire="ibverbs")
-        gang.wait_ended(60)
+        gang.wait_ended()
         self.assertNotEqual(gang.workers[0].process.returncode, 0)
         self.assertIn("no device for RDMA", gang.workers[0].errors)
         gang = self.gang(2, wire="auto")
-        gang.wait(lambda: gang.last_step() >= 3, 60)
-        self.assertEqual([wires(worker) for worker in gang.workers], [0, 0], gang.describe())
-        gang.wait_ended(90)
+        with gang.slowly():
+            gang.wait(lambda: gang.last_step() >= 3)
+            self.assertEqual([wires(worker) for worker in gang.workers], [0, 0], gang.describe())
+        gang.wait_ended()
         self.check(gang, gang.workers)
 
 
@@ -107,7 +118,7 @@ class WireTest(GangTest):
 class NoGlooTest(GangTest):
     def test_without_gloo_the_wire_is_refused_with_what_to_do(self):
         gang = self.gang(1)
-        gang.wait_ended(60)
+        gang.wait_ended()
         self.assertNotEqual(gang.workers[0].process.returncode, 0)
         self.assertIn("--wire tcp", gang.workers[0].errors)
 

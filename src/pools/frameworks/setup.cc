@@ -60,6 +60,7 @@ void SetCommon(const GangView& gang, int rank, WorkerSetup& setup) {
   env["MUSTER_ROLE_RANK"] = std::to_string(me.role_rank);
   env["MUSTER_LOCAL_RANK"] = std::to_string(me.local_rank);
   env["MUSTER_WORLD_SIZE"] = std::to_string(gang.members.size());
+  env["MUSTER_MIN_WORKERS"] = std::to_string(WorkersOf(gang.spec).minimum);
   env["MUSTER_RESTART_COUNT"] = std::to_string(gang.restart_count);
   env["MUSTER_GENERATION"] = std::to_string(gang.generation);
   env["MUSTER_GPUS"] = std::to_string(me.gpus);

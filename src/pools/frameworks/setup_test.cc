@@ -59,7 +59,7 @@ TEST(VisibleDevices, NamesTheBitsInOrder) {
 }
 
 TEST(SetUpWorker, TellsEveryWorkerWhoItIs) {
-  model::Job job = JobOf(Framework::kNone, 1, 3, {"run", "it"});
+  model::Job job = JobOf(Framework::kNone, 2, 3, {"run", "it"});
   job.workdir = "/data/work";
   job.checkpoint.dir = "ckpt";
   GangView gang = GangOf(job, Three());
@@ -77,6 +77,7 @@ TEST(SetUpWorker, TellsEveryWorkerWhoItIs) {
                                                     {"MUSTER_ROLE_RANK", "2"},
                                                     {"MUSTER_LOCAL_RANK", "1"},
                                                     {"MUSTER_WORLD_SIZE", "3"},
+                                                    {"MUSTER_MIN_WORKERS", "2"},
                                                     {"MUSTER_RESTART_COUNT", "2"},
                                                     {"MUSTER_GENERATION", "5"},
                                                     {"MUSTER_GPUS", "2"},
@@ -92,6 +93,13 @@ TEST(SetUpWorker, FrameworkMusterAddsNothing) {
   const model::Job plain = JobOf(Framework::kNone, 1, 3);
   const model::Job muster = JobOf(Framework::kMuster, 1, 3);
   EXPECT_EQ(Made(GangOf(plain, Three()), 1).env, Made(GangOf(muster, Three()), 1).env);
+}
+
+TEST(SetUpWorker, TheFewestWorkersAreThoseOfAllGroupsThatMustRun) {
+  model::Job job = JobOf(Framework::kMuster, 1, 3);
+  EXPECT_EQ(Made(GangOf(job, Three()), 1).env.at("MUSTER_MIN_WORKERS"), "1");
+  job.groups = {{"root", -1, 1, {}}, {"one", 0, 3, {}}, {"two", 0, 2, {}}};
+  EXPECT_EQ(Made(GangOf(job, Three()), 1).env.at("MUSTER_MIN_WORKERS"), "2");
 }
 
 TEST(SetUpWorker, AnAbsoluteCheckpointFolderStaysAndNoneIsNotNamed) {

@@ -56,11 +56,10 @@ tl::unexpected<Error> Errno(const std::string& what) {
   return Fail(ErrorCode::kUnavailable, what + ": " + std::strerror(errno));
 }
 
-// One that cannot be told has ended or is ending.
-void TellWorker(const std::string& run, const contract::Told& told) {
+contract::Tell Message(const contract::Told& told) {
   std::string line = contract::Encode(told);
   line.pop_back();  // the shim ends it itself
-  (void)contract::SendTell(run, {contract::Tell::Kind::kMessage, -1, "", line});
+  return {contract::Tell::Kind::kMessage, -1, "", line};
 }
 
 Result<void> SpawnShim(const std::string& shim, const Descriptor& order, const Descriptor& lock) {
@@ -265,7 +264,10 @@ void LocalPool::Leave(const LaunchKey& key) {
 }
 
 void LocalPool::Resize(const LaunchKey& key, const contract::Resize& members) {
-  TellWorker(folders_.Run(key), contract::Told{members});
+  // Of sizes only the newest counts, and none for a worker that is to end.
+  auto& tell = tells_.try_emplace(key, Message(members)).first->second;
+  if (tell.kind == contract::Tell::Kind::kMessage) tell = Message(members);
+  SendTells();
 }
 
 void LocalPool::Kill(const LaunchKey& key) {
@@ -275,7 +277,8 @@ void LocalPool::Kill(const LaunchKey& key) {
 
 void LocalPool::AskCheckpoint(const LaunchKey& key, const std::string& signal) {
   const auto run = folders_.Run(key);
-  TellWorker(run, contract::Told{contract::AskCheckpoint{clock_.WallMs() + kCheckpointMs}});
+  const auto ask = Message(contract::AskCheckpoint{clock_.WallMs() + kCheckpointMs});
+  (void)contract::SendTell(run, ask);  // one that cannot be told has ended or is ending
   if (signal.empty()) return;
   (void)contract::SendTell(run, {contract::Tell::Kind::kSignal, -1, signal, ""});
 }
@@ -283,8 +286,9 @@ void LocalPool::AskCheckpoint(const LaunchKey& key, const std::string& signal) {
 // A shim that has just been started may not listen yet: such tells are sent again.
 void LocalPool::SendTells() {
   std::erase_if(tells_, [this](const auto& entry) {
-    return ended_.contains(entry.first) ||
-           contract::SendTell(folders_.Run(entry.first), entry.second).has_value();
+    if (ended_.contains(entry.first)) return true;
+    const auto sent = contract::SendTell(folders_.Run(entry.first), entry.second);
+    return sent || sent.error().code == ErrorCode::kInvalid;  // too long, now and ever
   });
 }
 

@@ -23,7 +23,7 @@ Demand::Demand(const std::vector<TraceJob>& jobs, const std::string* queue)
     steps[job.submit_ms] += job.gpus;
     steps[job.submit_ms + job.duration_ms] -= job.gpus;
     largest_ = std::max(largest_, job.gpus);
-    gpu_ms_ += static_cast<double>(job.gpus * job.duration_ms);
+    gpu_ms_ += static_cast<double>(job.gpus) * static_cast<double>(job.duration_ms);
     ++jobs_;
   }
   std::map<std::int64_t, std::int64_t> held_ms;  // by demand: for how long

@@ -1,6 +1,7 @@
 #include "sim/jobs/estimates.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/jobs/muster_jobs.h"
 
@@ -11,8 +12,10 @@ constexpr double kLevel = 0.9;
 
 double Seconds(std::int64_t ms) { return static_cast<double>(ms) / 1000; }
 
+// The least that is not passed by so many of them.
 double QuantileOf(const std::vector<double>& sorted) {
-  return sorted[static_cast<std::size_t>(kLevel * static_cast<double>(sorted.size() - 1))];
+  const auto below = std::ceil(kLevel * static_cast<double>(sorted.size()));
+  return sorted[static_cast<std::size_t>(std::max(1.0, below)) - 1];
 }
 
 void Insert(std::vector<double>& sorted, double value) {
@@ -61,7 +64,7 @@ void Estimates::Ended(const JobPlay& play, JobIndex job) {
                   Seconds(play.job(job).duration_ms));
 }
 
-void Estimates::Decided(const JobPlay& play) {
+Result<void> Estimates::Decided(const JobPlay& play) {
   for (const auto job : fresh_) {
     if (play.track(job).started_ms < 0) waiting_.insert(job);
   }
@@ -69,6 +72,15 @@ void Estimates::Decided(const JobPlay& play) {
     if (waiting_.contains(job)) Ask(play, job);
   }
   fresh_.clear();
+  return {};
+}
+
+// As the daemon tells the forecast: who runs for longer than was guessed may end at any time.
+double Estimates::EndsIn(const JobPlay& play, JobIndex job) const {
+  const auto guess = guesses_.find(job);
+  if (guess == guesses_.end()) return -1;
+  const double left_ms = guess->second.ours_ms - static_cast<double>(play.DoneMs(job));
+  return left_ms < 0 ? -1 : left_ms / 1000;
 }
 
 void Estimates::Ask(const JobPlay& play, JobIndex job) {
@@ -77,7 +89,7 @@ void Estimates::Ask(const JobPlay& play, JobIndex job) {
   for (const auto& [end_ms, other] : play.ends()) {
     const auto& runs = play.job(other);
     running.push_back({engine::WaitForecast::KindOf(runs.queue, runs.gpus),
-                       Seconds(play.DoneMs(other)), runs.gpus});
+                       Seconds(play.DoneMs(other)), runs.gpus, EndsIn(play, other)});
   }
   engine::WaitForecast::Question question{job, asks.queue, asks.gpus, asks.gpus - play.free_gpus()};
   for (const auto other : waiting_) {

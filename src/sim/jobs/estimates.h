@@ -35,7 +35,7 @@ class Estimates : public JobWatcher {
   void Submitted(const JobPlay& play, JobIndex job) override;
   void Started(const JobPlay& play, JobIndex job) override;
   void Ended(const JobPlay& play, JobIndex job) override;
-  void Decided(const JobPlay& play) override;
+  Result<void> Decided(const JobPlay& play) override;
   EstimateScore Score() const;
 
  private:
@@ -48,6 +48,7 @@ class Estimates : public JobWatcher {
     double plain_ms = 0;
   };
   void Ask(const JobPlay& play, JobIndex job);
+  double EndsIn(const JobPlay& play, JobIndex job) const;
   void GuessRuntime(const TraceJob& job, JobIndex index);
 
   engine::WaitForecast forecast_;

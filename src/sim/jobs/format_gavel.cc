@@ -6,6 +6,7 @@
 // number of GPUs.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -28,8 +29,8 @@ std::string KeyOf(const std::string& model, std::int64_t gpus) {
   return fmt::format("('{}', {})", model, gpus);
 }
 
-Result<Rates> ReadRates(const std::string& path) {
-  const auto text = TraceFiles().Read(path);
+Result<Rates> ReadRates(const std::string& path, const TraceFiles& files) {
+  const auto text = files.Read(path);
   if (!text) return tl::unexpected(text.error());
   const auto document = nlohmann::json::parse(*text, nullptr, false);
   if (!document.is_object() || !document.contains("v100") || !document["v100"].is_object())
@@ -46,17 +47,19 @@ Result<Rates> ReadRates(const std::string& path) {
 
 // The table of a trace lies in its folder or some folders above, named after the folder of the
 // trace (physical_cluster_throughputs.json) or, for all others, simulation_throughputs.json.
-Result<Rates> FindRates(const std::string& trace) {
-  std::error_code ignored;
-  auto folder = fs::absolute(trace, ignored).parent_path();
+Result<Rates> FindRates(const std::string& trace, const TraceFiles& files) {
+  auto folder = fs::path(files.Whole(trace)).parent_path();
   const auto own = folder.filename().string() + "_throughputs.json";
   for (int up = 0; up < kFoldersUp; ++up, folder = folder.parent_path()) {
+    const auto there = files.Names(folder.string()).value_or(std::vector<std::string>());
     for (const auto& name : {own, std::string("simulation_throughputs.json")}) {
       for (const auto* ending : {"", ".gz"}) {
-        const auto path = folder / (name + ending);
-        if (fs::exists(path, ignored)) return ReadRates(path.string());
+        if (std::ranges::binary_search(there, name + ending)) {
+          return ReadRates((folder / (name + ending)).string(), files);
+        }
       }
     }
+    if (folder.empty()) break;
   }
   return Fail(
       ErrorCode::kNotFound,
@@ -80,8 +83,8 @@ std::vector<std::string> GavelHead(std::size_t columns) {
   return {};
 }
 
-Result<JobTrace> ReadGavel(const Table& table, const std::string& path) {
-  const auto rates = FindRates(path);
+Result<JobTrace> ReadGavel(const Table& table, const std::string& path, const TraceFiles& files) {
+  const auto rates = FindRates(path, files);
   if (!rates) return tl::unexpected(rates.error());
   const auto steps_column = table.Column("total steps");
   if (!steps_column) return tl::unexpected(steps_column.error());
@@ -99,7 +102,11 @@ Result<JobTrace> ReadGavel(const Table& table, const std::string& path) {
                                                       table.Where(row), *steps, job.model),
                                           "its table of throughputs has no such model on one V100");
                             const double ms = static_cast<double>(*steps) / rate->second * 1000;
-                            job.duration_ms = std::llround(std::min(ms, 1e15));
+                            if (ms > kMostTraceMs)
+                              return Fail(ErrorCode::kInvalid,
+                                          fmt::format("{}{} steps of {} take more than 300 years",
+                                                      table.Where(row), *steps, job.model));
+                            job.duration_ms = std::llround(ms);
                             return {};
                           }});
 }

@@ -23,9 +23,13 @@ Result<JobTrace> ReadMuri(const Table& table);
 Result<JobTrace> ReadPhilly(const Table& table);
 Result<JobTrace> ReadTiresias(const Table& table);
 
+// A past of ours is no table; of whatever version.
+bool IsPast(std::string_view bytes);
+Result<JobTrace> ReadPast(const std::string& path, std::string_view bytes);
+
 // Those without a head line, told by the number of their columns.
 std::vector<std::string> GavelHead(std::size_t columns);  // empty: not Gavel's
-Result<JobTrace> ReadGavel(const Table& table, const std::string& path);
+Result<JobTrace> ReadGavel(const Table& table, const std::string& path, const TraceFiles& files);
 std::vector<std::string> ShockwaveHead(std::size_t columns);
 Result<JobTrace> ReadShockwave(const Table& table);
 

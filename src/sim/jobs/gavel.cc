@@ -1,10 +1,9 @@
 #include "sim/jobs/gavel.h"
 
 #include <algorithm>
-#include <limits>
-#include <map>
 #include <tuple>
 
+#include "sim/gavel_shares.h"
 #include "sim/jobs/play.h"
 
 namespace muster::sim {
@@ -21,40 +20,9 @@ void Gavel::Ended(const JobPlay& play, JobIndex job) {
 
 void Gavel::Decide(JobPlay& play) {
   if (play.now_ms() % kRoundMs == 0) RunRound(play);
-  next_ms_ = present_.empty() ? kNeverMs : (play.now_ms() / kRoundMs + 1) * kRoundMs;
-}
-
-// The level is raised until the cluster is full; those that ask for no more than it run always.
-void Gavel::ShareMaxMin(const JobPlay& play) {
-  std::map<std::int64_t, std::int64_t> sizes;
-  for (const JobIndex job : present_) ++sizes[play.job(job).gpus];
-  auto jobs = static_cast<std::int64_t>(present_.size());
-  std::int64_t room = play.gpus();
-  double level = std::numeric_limits<double>::infinity();
-  for (const auto& [gpus, count] : sizes) {
-    if (jobs * gpus > room) {
-      level = static_cast<double>(room) / static_cast<double>(jobs);
-      break;
-    }
-    room -= count * gpus;
-    jobs -= count;
-  }
-  for (std::size_t i = 0; i < present_.size(); ++i) {
-    shares_[i] = std::min(1.0, level / static_cast<double>(play.job(present_[i]).gpus));
-  }
-}
-
-void Gavel::ShareMakespan(const JobPlay& play) {
-  double longest = 0, work = 0;
-  for (const JobIndex job : present_) {
-    const auto remaining = static_cast<double>(play.RemainingMs(job));
-    longest = std::max(longest, remaining);
-    work += remaining * static_cast<double>(play.job(job).gpus);
-  }
-  const double end = std::max(longest, work / static_cast<double>(play.gpus()));
-  for (std::size_t i = 0; i < present_.size(); ++i) {
-    shares_[i] = static_cast<double>(play.RemainingMs(present_[i])) / end;
-  }
+  // While all that are here run, rounds change nothing until somebody comes.
+  const bool all_run = play.running() == present_.size();
+  next_ms_ = all_run ? kNeverMs : (play.now_ms() / kRoundMs + 1) * kRoundMs;
 }
 
 void Gavel::RunRound(JobPlay& play) {
@@ -64,18 +32,18 @@ void Gavel::RunRound(JobPlay& play) {
     }
     return;
   }
-  shares_.resize(present_.size());
-  if (aim_ == Aim::kMaxMin) {
-    ShareMaxMin(play);
-  } else {
-    ShareMakespan(play);
+  std::vector<GavelJob> jobs;
+  jobs.reserve(present_.size());
+  for (const JobIndex job : present_) {
+    jobs.push_back({play.job(job).gpus, static_cast<double>(play.RemainingMs(job))});
   }
-  // Furthest behind first; of those that are equally far the larger share, then who came first.
-  std::vector<std::tuple<double, double, std::size_t>> behind;
+  const auto shares =
+      aim_ == Aim::kMaxMin ? MaxMinShares(jobs, play.gpus()) : MakespanShares(jobs, play.gpus());
+  std::vector<GavelRank> behind;
   for (std::size_t i = 0; i < present_.size(); ++i) {
     const auto done = static_cast<double>(play.DoneMs(present_[i]));
     const auto there = static_cast<double>(play.now_ms() - play.job(present_[i]).submit_ms);
-    behind.emplace_back(done / (shares_[i] * std::max(1.0, there)), -shares_[i], i);
+    behind.push_back(RankOf(done, there, shares[i], i));
   }
   std::ranges::make_heap(behind, std::ranges::greater{});
   std::int64_t room = play.gpus();

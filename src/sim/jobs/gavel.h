@@ -1,12 +1,9 @@
 // Gavel (OSDI '20): shares of time, carried out in rounds of six minutes; one type of GPU.
 //
-// Each job has a share X of the time in which it is to run. `gavel-max-min`: the GPU-time of the
-// job that gets least is as large as can be, then that of the next, and so on. With one type of GPU
-// the linear program has a closed answer, which is used here and is exact: X = min(1, level /
-// GPUs), and the level is where the cluster is full. `gavel-makespan`: shares with which all jobs
-// end soonest, X = remaining time / the time until then; it knows how long jobs take. A round runs
-// the jobs that are furthest behind their share of the time since they came, as many as fit. GPUs
-// of a job that ends inside a round idle until the next. A round costs the jobs that are there.
+// Shares are those of gavel_shares.h; `gavel-makespan` knows how long jobs take. A round runs the
+// jobs that are furthest behind their share of the time since they came, as many as fit. GPUs of a
+// job that ends inside a round idle until the next. A round costs the jobs that are there; there
+// are none while all of them run.
 #pragma once
 
 #include <cstdint>
@@ -28,13 +25,10 @@ class Gavel : public JobPolicy {
   std::int64_t NextMs() const override { return next_ms_; }
 
  private:
-  void ShareMaxMin(const JobPlay& play);
-  void ShareMakespan(const JobPlay& play);
   void RunRound(JobPlay& play);
 
   Aim aim_;
   std::vector<JobIndex> present_;  // by arrival
-  std::vector<double> shares_;     // of those
   std::int64_t asked_gpus_ = 0;    // by all of them together
   std::int64_t next_ms_ = kNeverMs;
 };

@@ -10,7 +10,6 @@ namespace muster::sim {
 namespace {
 
 constexpr std::int64_t kMostGpus = 1'000'000;
-constexpr double kMostMs = 1e15;  // some thirty thousand years
 
 // The columns of a layout, found in a table.
 class Rows {
@@ -79,9 +78,9 @@ Result<std::int64_t> ReadMs(const Table& table, std::size_t row, std::size_t col
   const auto value = table.Number(row, column);
   if (!value) return tl::unexpected(value.error());
   const double ms = *value * static_cast<double>(unit_ms);
-  if (ms < 0 || ms > kMostMs)
+  if (ms < 0 || ms > kMostTraceMs)
     return Fail(ErrorCode::kInvalid,
-                fmt::format("{}{} is {}: times are not negative, and shorter than that",
+                fmt::format("{}{} is {}: times are not negative, and at most 300 years",
                             table.Where(row), table.head()[column], table.Text(row, column)));
   return std::llround(ms);
 }

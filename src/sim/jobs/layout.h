@@ -15,6 +15,9 @@
 
 namespace muster::sim {
 
+// Of a time in a trace: three hundred years.
+inline constexpr double kMostTraceMs = 300.0 * 365 * 86'400'000;
+
 struct JobLayout {
   std::string_view name = {}, user = {}, queue = {};
   std::string_view submit = {}, gpus = {}, duration = {}, deadline = {};
@@ -28,7 +31,7 @@ struct JobLayout {
 // called by its row, one that asks for no GPU is left out.
 Result<JobTrace> ReadRows(const Table& table, const JobLayout& layout);
 
-// A time in that unit, not negative.
+// A time in that unit, not negative and no longer than kMostTraceMs.
 Result<std::int64_t> ReadMs(const Table& table, std::size_t row, std::size_t column,
                             std::int64_t unit_ms);
 

@@ -15,9 +15,15 @@ namespace {
 
 constexpr std::int64_t kGi = 1LL << 30;
 constexpr int kMostCycles = 1'000;  // in one moment; more is a mistake of the engine
+// Some 2 GB of them.
+constexpr std::int64_t kMostWorkers = 20'000'000;
 
 bool Elastic(const TraceJob& job, const MusterRules& rules) {
   return rules.elastic && job.gpus > 1;
+}
+
+std::int64_t MostWorkers(const TraceJob& job, const MusterRules& rules) {
+  return Elastic(job, rules) ? 2 * job.gpus : job.gpus;
 }
 
 // How JobPlay lets the job run, as it would report it: a second for a step of its batch on the GPUs
@@ -51,17 +57,27 @@ model::Job LabJob(const TraceJob& from, JobIndex index, const MusterRules& rules
   job.name = fmt::format("{}-{}", index, from.name);  // a trace may have a name twice
   job.queue = from.queue;
   model::Group group;
-  const bool elastic = Elastic(from, rules);
-  group.minimum = static_cast<int>(elastic ? (from.gpus + 1) / 2 : from.gpus);
+  group.minimum = static_cast<int>(Elastic(from, rules) ? (from.gpus + 1) / 2 : from.gpus);
   job.groups.push_back(group);
   model::Role role;
   role.name = "worker";
-  role.count = static_cast<int>(elastic ? 2 * from.gpus : from.gpus);
+  role.count = static_cast<int>(MostWorkers(from, rules));
   role.request.gpu = {model::GpuKind::kWhole, 1, 0, 0};
   role.request.cpu_milli = kMilli;
   role.request.memory_bytes = kGi;
   job.roles.push_back(role);
   return job;
+}
+
+Result<void> CheckWorkers(const std::vector<TraceJob>& jobs, const MusterRules& rules) {
+  std::int64_t workers = 0;
+  for (const auto& job : jobs) workers += MostWorkers(job, rules);
+  if (workers <= kMostWorkers) return {};
+  return Fail(ErrorCode::kInvalid,
+              fmt::format("the jobs have {} workers together, one for each GPU: `muster` has room "
+                          "for {}",
+                          workers, kMostWorkers),
+              "leave out some of the jobs");
 }
 
 engine::RuntimeKind RuntimeKindOf(const TraceJob& job) {
@@ -71,9 +87,11 @@ engine::RuntimeKind RuntimeKindOf(const TraceJob& job) {
 Result<std::unique_ptr<MusterJobs>> MusterJobs::Make(const std::vector<TraceJob>& jobs,
                                                      std::int64_t nodes, std::int64_t gpus_per_node,
                                                      MusterRules rules) {
+  if (auto room = CheckWorkers(jobs, rules); !room) return tl::unexpected(room.error());
   std::set<std::string> names;
   for (const auto& job : jobs) names.insert(job.queue);
   engine::Setup setup;
+  setup.policy = rules.policy;
   for (const auto& name : names) {
     model::Queue queue;
     queue.name = name;

@@ -27,6 +27,7 @@ struct MusterRules {
   std::map<std::string, std::int64_t> quotas = {};  // GPUs of a queue; none: 0
   bool limited = false;                             // to their quota
   bool elastic = false;  // jobs of several GPUs run on half of them to twice as many
+  engine::Policy policy = {};
 };
 
 // What jobs that take about as long have in common.
@@ -34,6 +35,9 @@ engine::RuntimeKind RuntimeKindOf(const TraceJob& job);
 // A node of the lab, and a job of a trace as the engine knows it.
 model::Node LabNode(std::int64_t index, std::int64_t gpus);
 model::Job LabJob(const TraceJob& from, JobIndex index, const MusterRules& rules = {});
+// Whether there is room for a worker for each of their GPUs: the engine knows all workers of the
+// jobs that are there, and all jobs may be.
+Result<void> CheckWorkers(const std::vector<TraceJob>& jobs, const MusterRules& rules = {});
 
 class MusterJobs : public JobPolicy {
  public:

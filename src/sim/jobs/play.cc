@@ -31,7 +31,7 @@ Result<void> JobPlay::Run(JobPolicy& policy) {
     LetEnd(policy);
     LetCome(policy);
     policy.Decide(*this);
-    Tell();
+    if (auto goes_on = Tell(); !goes_on) return goes_on;
   }
   return {};
 }
@@ -119,7 +119,7 @@ void JobPlay::Change(JobIndex job, std::int64_t gpus) {
   ++tracks_[job].changes;
 }
 
-void JobPlay::Tell() {
+Result<void> JobPlay::Tell() {
   for (const JobIndex job : touched_) {
     Track& track = tracks_[job];
     track.touched = false;
@@ -135,7 +135,7 @@ void JobPlay::Tell() {
     }
   }
   touched_.clear();
-  if (watcher_ != nullptr) watcher_->Decided(*this);
+  return watcher_ == nullptr ? Result<void>() : watcher_->Decided(*this);
 }
 
 }  // namespace muster::sim

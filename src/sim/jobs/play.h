@@ -26,7 +26,8 @@ class JobWatcher {
   virtual void Started(const JobPlay& /*play*/, JobIndex /*job*/) {}    // or goes on
   virtual void Stopped(const JobPlay& /*play*/, JobIndex /*job*/) {}    // by the policy
   virtual void Ended(const JobPlay& /*play*/, JobIndex /*job*/) {}
-  virtual void Decided(const JobPlay& /*play*/) {}  // all about this moment has been said
+  // All about this moment has been said. An error ends the play.
+  virtual Result<void> Decided(const JobPlay& /*play*/) { return {}; }
 };
 
 // What it costs and brings to change a job.
@@ -58,7 +59,8 @@ class JobPlay {
   JobPlay(const std::vector<TraceJob>& jobs, std::int64_t gpus, JobWatcher* watcher = nullptr,
           PlayRules rules = {});
 
-  // Until every job has ended. Fails where the policy lets jobs wait although nothing runs.
+  // Until every job has ended. Fails where the policy lets jobs wait although nothing runs, and
+  // where the watcher has had enough.
   Result<void> Run(JobPolicy& policy);
 
   std::int64_t now_ms() const { return now_ms_; }
@@ -89,7 +91,7 @@ class JobPlay {
   void LetEnd(JobPolicy& policy);
   void LetCome(JobPolicy& policy);
   void Touch(JobIndex job);
-  void Tell();
+  Result<void> Tell();
 
   const std::vector<TraceJob>& jobs_;
   const std::int64_t gpus_;

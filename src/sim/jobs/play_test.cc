@@ -1,5 +1,6 @@
 #include "sim/jobs/play.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,6 +17,8 @@
 
 namespace muster::sim {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr std::int64_t kSecond = 1000;
 
@@ -149,6 +152,26 @@ TEST(Gavel, WhoComesInsideARoundWaitsForTheNext) {
   EXPECT_EQ(Told({Job(0, 1, 500), Job(100, 1, 60)}, 2, gavel), "0?a 0+a 100?b 360+b 420.b 500.a");
 }
 
+// A year of one job: there is something to decide when one comes inside a round, at the next round,
+// and at the ends.
+TEST(Gavel, WhileAllRunItSleepsUntilSomebodyComes) {
+  class Counter : public JobWatcher {
+   public:
+    Result<void> Decided(const JobPlay& /*play*/) override {
+      ++decided;
+      return {};
+    }
+    int decided = 0;
+  };
+  const std::vector<TraceJob> jobs = {Job(0, 1, 31'536'000), Job(100, 1, 60)};
+  Gavel gavel(Gavel::Aim::kMaxMin);
+  Counter counter;
+  JobPlay play(jobs, 2, &counter);
+  ASSERT_TRUE(play.Run(gavel));
+  EXPECT_EQ(play.track(1).started_ms, 360 * kSecond);
+  EXPECT_EQ(counter.decided, 5);
+}
+
 TEST(Play, WhoIsStoppedAndStartedInOneMomentWentOn) {
   class Restless : public Fifo {
    public:
@@ -254,6 +277,20 @@ class PlainLas : public JobPolicy {
   std::int64_t next_ms_ = kNeverMs;
 };
 
+// Decides at every round, whether there is something to decide or not.
+class WakefulGavel : public Gavel {
+ public:
+  using Gavel::Gavel;
+  void Decide(JobPlay& play) override {
+    Gavel::Decide(play);
+    wakes_ms_ = (play.now_ms() / kRoundMs + 1) * kRoundMs;
+  }
+  std::int64_t NextMs() const override { return wakes_ms_; }
+
+ private:
+  std::int64_t wakes_ms_ = kNeverMs;
+};
+
 std::vector<TraceJob> Draw(std::uint64_t seed, int jobs) {
   Random random(seed);
   std::vector<TraceJob> drawn;
@@ -282,6 +319,11 @@ TEST(Policies, DecideAsTheirRulesWithoutAnyIndex) {
     Las las;
     PlainLas plain_las;
     EXPECT_EQ(Ends(jobs, las), Ends(jobs, plain_las)) << "tiresias, seed " << seed;
+    for (const auto aim : {Gavel::Aim::kMaxMin, Gavel::Aim::kMakespan}) {
+      Gavel gavel(aim);
+      WakefulGavel wakeful(aim);
+      EXPECT_EQ(Ends(jobs, gavel), Ends(jobs, wakeful)) << "gavel, seed " << seed;
+    }
   }
 }
 
@@ -329,6 +371,22 @@ TEST(MusterJobs, AWatcherCanAskTheEngineBeforeAndAfterItDecides) {
   JobPlay play(jobs, 2, &curious);
   ASSERT_TRUE(play.Run(**muster));
   EXPECT_EQ(curious.text, "wRwR");
+}
+
+TEST(MusterJobs, JobsOfOneNameAreSeveralJobs) {
+  std::vector<TraceJob> jobs(3, Job(0, 1, 10));
+  for (auto& job : jobs) job.name = "1-1";
+  EXPECT_EQ(ToldByMuster(jobs, 4), "0?a 0?b 0?c 0+a 0+b 0+c 10.a 10.b 10.c");
+}
+
+TEST(MusterJobs, MoreWorkersThanThereIsRoomForAreRefused) {
+  const std::vector<TraceJob> jobs(21, Job(0, 1'000'000, 10));
+  const auto muster = MusterJobs::Make(jobs, 1, 2);
+  ASSERT_FALSE(muster);
+  EXPECT_THAT(muster.error().message, HasSubstr("21000000 workers"));
+  const std::vector<TraceJob> most(20, Job(0, 1'000'000, 10));
+  EXPECT_TRUE(MusterJobs::Make(most, 1, 2));
+  EXPECT_FALSE(MusterJobs::Make(most, 1, 2, {.elastic = true})) << "which have twice as many";
 }
 
 TEST(MusterJobs, EveryJobEndsAfterAllItsWork) {

@@ -111,12 +111,13 @@ class Meter : public JobWatcher {
  public:
   explicit Meter(std::int64_t span_ms) : span_ms_(span_ms) {}
 
-  void Decided(const JobPlay& play) override {
+  Result<void> Decided(const JobPlay& play) override {
     Count(play.now_ms());
     at_ms_ = play.now_ms();
     held_ = play.gpus() - play.free_gpus();
     free_while_waiting_ = play.submitted() > play.ended() + play.running() ? play.free_gpus() : 0;
     if (in_use_.empty() || in_use_.back().second != held_) in_use_.emplace_back(at_ms_, held_);
+    return {};
   }
   void Finish(const JobPlay& play, PoolingWay& way) {
     const auto all = static_cast<double>(play.gpus());

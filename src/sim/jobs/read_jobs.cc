@@ -11,6 +11,10 @@
 namespace muster::sim {
 namespace {
 
+// Of all jobs, one after the other: three million years. So no moment of a play is too late for a
+// whole number, whatever the policy does.
+constexpr double kMostMsTogether = 1e17;
+
 struct Format {
   const char* name;
   std::vector<std::string_view> columns;  // by which it is known
@@ -32,7 +36,7 @@ const std::vector<Format>& Formats() {
 }
 
 Result<JobTrace> ReadWithoutHead(const std::string& path, std::string_view text,
-                                 std::size_t columns) {
+                                 std::size_t columns, const TraceFiles& files) {
   auto head = GavelHead(columns);
   const bool gavel = !head.empty();
   if (!gavel) head = ShockwaveHead(columns);
@@ -42,7 +46,7 @@ Result<JobTrace> ReadWithoutHead(const std::string& path, std::string_view text,
                 "Gavel's traces have 7 or 10, Shockwave's 12");
   const auto table = Table::FromText(path, text, '\t', std::move(head));
   if (!table) return tl::unexpected(table.error());
-  auto trace = gavel ? ReadGavel(*table, path) : ReadShockwave(*table);
+  auto trace = gavel ? ReadGavel(*table, path, files) : ReadShockwave(*table);
   if (trace) trace->format = gavel ? "gavel" : "shockwave";
   return trace;
 }
@@ -62,7 +66,7 @@ Result<JobTrace> ReadWithHead(const std::string& path, std::string_view text) {
   if (columns.size() > kTold) columns = columns.substr(0, kTold) + "...";
   return Fail(ErrorCode::kInvalid, path + " is no trace of jobs: its columns are " + columns,
               "the simplest has name,user,queue,submit_s,gpus,duration_s; the others are in "
-              "docs/lab.md; what `muster snapshot past` wrote is for `muster policy diff --past`");
+              "docs/lab.md");
 }
 
 std::size_t TabsIn(std::string_view text) {
@@ -73,24 +77,32 @@ std::size_t TabsIn(std::string_view text) {
 Result<JobTrace> Ordered(const std::string& path, Result<JobTrace> trace) {
   if (!trace) return trace;
   if (trace->jobs.empty())
-    return Fail(ErrorCode::kInvalid, path + " has no job that asks for a GPU");
+    return Fail(ErrorCode::kInvalid, path + " has no job that asks for a GPU" +
+                                         (trace->format == "past" ? " and has ended" : ""));
   std::ranges::stable_sort(trace->jobs, {}, &TraceJob::submit_ms);
   const auto first_ms = trace->jobs.front().submit_ms;
+  double together_ms = 0;
   for (auto& job : trace->jobs) {
     job.submit_ms -= first_ms;
     if (job.deadline_ms) *job.deadline_ms -= first_ms;
+    together_ms += static_cast<double>(job.duration_ms);
+  }
+  if (together_ms > kMostMsTogether) {
+    return Fail(ErrorCode::kInvalid, path + ": its jobs take more than three million years",
+                "look at the unit of its durations");
   }
   return trace;
 }
 
 }  // namespace
 
-Result<JobTrace> ReadJobs(const std::string& path) {
-  const auto text = TraceFiles().Read(path);
+Result<JobTrace> ReadJobs(const std::string& path, const TraceFiles& files) {
+  const auto text = files.Read(path);
   if (!text) return tl::unexpected(text.error());
+  if (IsPast(*text)) return Ordered(path, ReadPast(path, *text));
   const auto tabs = TabsIn(*text);
-  return Ordered(path,
-                 tabs > 0 ? ReadWithoutHead(path, *text, tabs + 1) : ReadWithHead(path, *text));
+  return Ordered(
+      path, tabs > 0 ? ReadWithoutHead(path, *text, tabs + 1, files) : ReadWithHead(path, *text));
 }
 
 Result<JobTrace> ReadJobsText(const std::string& name, std::string_view text) {

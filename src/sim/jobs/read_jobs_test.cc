@@ -8,6 +8,9 @@
 #include <set>
 
 #include "base/temp_folder.h"
+#include "sim/jobs/run_jobs.h"
+#include "sim/past/past_file.h"
+#include "sim/past/past_fixture.h"
 
 namespace muster::sim {
 namespace {
@@ -40,6 +43,53 @@ TEST_F(ReadJobsTest, ATextIsReadWithoutAnyFile) {
   const auto steps = ReadJobsText("body", "a\tb\tc\td\te\tf\tg\n");
   ASSERT_FALSE(steps) << "a table beside it would be looked for";
   EXPECT_THAT(steps.error().message, HasSubstr("body has no head line"));
+}
+
+class PastTraceTest : public PastFixture {
+ protected:
+  PastTraceTest() {
+    past_.from_ms = past_.to_ms = 500'000;
+    past_.recorded = true;
+  }
+  void Truly(const Wish& wish, const Truth& truth) { Add(wish).truth = truth; }
+  std::string Saved() const { return folder_.Write("week.past", EncodePast({past_, {}})); }
+
+  TempFolder folder_;
+};
+
+TEST_F(PastTraceTest, JobsThatEndedAreAsLargeAndAsLongAsTheyReallyWere) {
+  Truly({.queue = "a", .at_s = 10, .least = 1, .most = 4}, {20'000, 90'000, 60'000, 2'000});
+  Truly({.queue = "b", .at_s = 15}, {20'000, 30'000, 10'000, 250});
+  Truly({.queue = "a", .at_s = 20, .most = 3}, {40'000, 0, 60'000, 3'000});
+  Truly({.queue = "a", .at_s = 30}, {40'000, 50'000, 10'000, 0});
+  const auto trace = ReadJobs(Saved());
+  ASSERT_TRUE(trace) << trace.error().message;
+  EXPECT_EQ(trace->format, "past");
+  EXPECT_EQ(trace->jobs,
+            (std::vector<TraceJob>{{"job", "u-a", "a", 0, 2, 60'000, std::nullopt, ""},
+                                   {"job", "u-b", "b", 5'000, 1, 10'000, std::nullopt, ""}}));
+  EXPECT_EQ(trace->left_out, 2) << "one runs still, one had no GPU";
+  EXPECT_EQ(trace->gpus, 4);
+}
+
+TEST_F(PastTraceTest, RivalsPlayItOnAsManyGpusAsThereWere) {
+  for (const auto at_s : {10, 11}) {
+    Truly({.at_s = at_s, .least = 3, .most = 3}, {20'000, 90'000, 60'000, 3'000});
+  }
+  ManualClock clock;
+  const auto run = RunJobs({.workload = Saved(), .policy = "fifo", .gpus_per_node = 2}, clock);
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_EQ(run->nodes, 2);
+  EXPECT_EQ(run->jobs[1].wait_s, 59) << "there is no room for both";
+}
+
+TEST_F(PastTraceTest, WhatCannotBePlayedIsSaid) {
+  Truly({}, {0, 0, 60'000, 1'000});
+  EXPECT_THAT(ReadJobs(Saved()).error().message, HasSubstr("asks for a GPU and has ended"));
+  Truly({}, {20'000, 90'000, -1, 1'000});
+  EXPECT_THAT(ReadJobs(Saved()).error().message, HasSubstr("week.past holds what no past"));
+  const auto cut = folder_.Write("cut.past", EncodePast({past_, {}}).substr(0, 100));
+  EXPECT_THAT(ReadJobs(cut).error().message, HasSubstr("cut.past: the past is cut off"));
 }
 
 TEST_F(ReadJobsTest, OurOwnFormatSaysEverything) {
@@ -145,6 +195,12 @@ TEST_F(ReadJobsTest, ATableNamedAfterTheFolderOfATraceGoesFirst) {
   EXPECT_EQ(trace->jobs[0].duration_ms, 50'000);
 }
 
+TEST_F(ReadJobsTest, JobsThatTakeLongerThanTimeIsCountedAreRefused) {
+  std::string text = "name,user,queue,submit_s,gpus,duration_s\n";
+  for (int i = 0; i < 11'000; ++i) text += "a,u,q,0,1,9400000000\n";
+  EXPECT_THAT(Complaint(text), HasSubstr("more than three million years"));
+}
+
 TEST_F(ReadJobsTest, WhatIsWrongIsSaidWithItsLine) {
   EXPECT_THAT(Complaint("a,b\n1,2\n"), HasSubstr("its columns are a, b"));
   EXPECT_THAT(Complaint("a\tb\n"), HasSubstr("Gavel's traces have 7 or 10, Shockwave's 12"));
@@ -152,6 +208,7 @@ TEST_F(ReadJobsTest, WhatIsWrongIsSaidWithItsLine) {
   EXPECT_THAT(Complaint(head), HasSubstr("no job that asks for a GPU"));
   EXPECT_THAT(Complaint(head + "a,u,q,0,-1,5\n"), HasSubstr("trace:2: gpus is -1"));
   EXPECT_THAT(Complaint(head + "a,u,q,0,1,5\na,u,q,0,1,-5\n"), HasSubstr("trace:3: duration_s is"));
+  EXPECT_THAT(Complaint(head + "a,u,q,0,1,1e10\n"), HasSubstr("at most 300 years"));
   EXPECT_THAT(Complaint(head + "a,u,q,soon,1,5\n"), HasSubstr("submit_s is no number: \"soon\""));
   EXPECT_THAT(Complaint(head + "a,u,,0,1,5\n"), HasSubstr("trace:2: the job names no queue"));
   EXPECT_THAT(Complaint("timestamp,duration,num_gpus,gpu_time,cluster\nnoon,1,1,1,c\n"),
@@ -162,6 +219,8 @@ TEST_F(ReadJobsTest, WhatIsWrongIsSaidWithItsLine) {
   EXPECT_THAT(Complaint(gavel), HasSubstr("no throughputs of a V100"));
   Write("simulation_throughputs.json", R"({"v100": {}})");
   EXPECT_THAT(Complaint(gavel), HasSubstr("trace:1: nothing says how long 100 steps of LM take"));
+  Write("simulation_throughputs.json", R"json({"v100": {"('LM', 1)": {"null": 1e-9}}})json");
+  EXPECT_THAT(Complaint(gavel), HasSubstr("trace:1: 100 steps of LM take more than 300 years"));
 }
 
 // Counted by another program from the same files.

@@ -20,17 +20,26 @@ namespace muster::sim {
 namespace {
 
 constexpr std::int64_t kMostNodes = 1'000'000;
+// Nobody may end for long, and who is told how far the run is may want to end it: after so many
+// decisions it is told again.
+constexpr std::int64_t kTellEvery = 256;
 
 using Made = Result<std::unique_ptr<JobPolicy>>;
-using Factory = Made (*)(const std::vector<TraceJob>&, const JobsResult&);
+// What a policy is made from.
+struct Stage {
+  const std::vector<TraceJob>& jobs;
+  const JobsResult& cluster;
+  const engine::Policy& muster;
+};
+using Factory = Made (*)(const Stage&);
 
 template <typename Policy>
-Made Simple(const std::vector<TraceJob>& /*jobs*/, const JobsResult& /*cluster*/) {
+Made Simple(const Stage& /*stage*/) {
   return std::make_unique<Policy>();
 }
 
 template <Gavel::Aim kAim>
-Made Rounds(const std::vector<TraceJob>& /*jobs*/, const JobsResult& /*cluster*/) {
+Made Rounds(const Stage& /*stage*/) {
   return std::make_unique<Gavel>(kAim);
 }
 
@@ -40,8 +49,9 @@ const std::map<std::string, Factory>& Policies() {
       {"gavel-makespan", Rounds<Gavel::Aim::kMakespan>},
       {"gavel-max-min", Rounds<Gavel::Aim::kMaxMin>},
       {"muster",
-       [](const std::vector<TraceJob>& jobs, const JobsResult& cluster) -> Made {
-         return MusterJobs::Make(jobs, cluster.nodes, cluster.gpus_per_node);
+       [](const Stage& stage) -> Made {
+         return MusterJobs::Make(stage.jobs, stage.cluster.nodes, stage.cluster.gpus_per_node,
+                                 {.policy = stage.muster});
        }},
       {"srtf", Simple<Srtf>},
       {"tiresias", Simple<Las>},
@@ -67,19 +77,20 @@ class Reporter : public JobWatcher {
       stretches_[job].push_back({Seconds(play.now_ms()), 0, play.job(job).gpus});
   }
   void Stopped(const JobPlay& play, JobIndex job) override { Close(play, job); }
-  void Decided(const JobPlay& play) override {
-    if (options_.estimates) estimates_.Decided(play);
+  Result<void> Decided(const JobPlay& play) override {
+    if (options_.estimates) (void)estimates_.Decided(play);
     const auto used = play.gpus() - play.free_gpus();
-    if (!options_.over_time || (!uses_.empty() && uses_.back().gpus == used)) return;
-    uses_.push_back({Seconds(play.now_ms()), used});
+    if (options_.over_time && (uses_.empty() || uses_.back().gpus != used)) {
+      uses_.push_back({Seconds(play.now_ms()), used});
+    }
+    const auto percent = play.ended() * 100 / jobs_;
+    if (!options_.progress || (++decisions_ % kTellEvery != 0 && percent == told_)) return {};
+    told_ = percent;
+    return options_.progress(static_cast<double>(percent) / 100);
   }
   void Ended(const JobPlay& play, JobIndex job) override {
     if (options_.estimates) estimates_.Ended(play, job);
     Close(play, job);
-    const auto percent = play.ended() * 100 / jobs_;
-    if (percent == told_ || !options_.progress) return;
-    told_ = percent;
-    options_.progress(static_cast<double>(percent) / 100);
   }
   EstimateScore Score() const { return estimates_.Score(); }
   void MoveTo(JobsResult& result) {
@@ -96,6 +107,7 @@ class Reporter : public JobWatcher {
   const JobsOptions& options_;
   std::size_t jobs_;
   std::size_t told_ = 0;
+  std::int64_t decisions_ = 0;
   Estimates estimates_;
   std::vector<std::vector<JobsResult::Stretch>> stretches_;  // by job
   std::vector<JobsResult::Use> uses_;
@@ -104,7 +116,7 @@ class Reporter : public JobWatcher {
 void Sum(const std::vector<TraceJob>& jobs, const JobPlay& play, JobsResult& result) {
   std::vector<double> waits, times;
   double used = 0;
-  std::int64_t last_ms = 0;
+  std::int64_t last_ms = 0, met = 0;
   for (JobIndex i = 0; i < jobs.size(); ++i) {
     const auto& track = play.track(i);
     waits.push_back(Seconds(track.started_ms - jobs[i].submit_ms));
@@ -116,7 +128,12 @@ void Sum(const std::vector<TraceJob>& jobs, const JobPlay& play, JobsResult& res
     result.preemptions += track.preemptions;
     used += Seconds(jobs[i].duration_ms) * static_cast<double>(jobs[i].gpus);
     last_ms = std::max(last_ms, track.ended_ms);
+    if (!jobs[i].deadline_ms) continue;
+    ++result.deadlines;
+    met += track.ended_ms <= *jobs[i].deadline_ms ? 1 : 0;
   }
+  const auto deadlines = static_cast<double>(std::max<std::int64_t>(1, result.deadlines));
+  result.deadlines_met_pct = 100 * static_cast<double>(met) / deadlines;
   result.p99_wait_s = Quantile(std::move(waits), 0.99);
   result.p99_jct_s = Quantile(std::move(times), 0.99);
   result.makespan_s = Seconds(last_ms);
@@ -148,21 +165,35 @@ std::int64_t NodesFor(const std::vector<TraceJob>& jobs, std::int64_t gpus_per_n
   return std::min(kMostNodes, (wanted + gpus_per_node - 1) / gpus_per_node);
 }
 
+std::int64_t NodesOf(const JobTrace& trace, std::int64_t gpus_per_node) {
+  if (trace.gpus == 0) return NodesFor(trace.jobs, gpus_per_node);
+  return (trace.gpus + gpus_per_node - 1) / gpus_per_node;
+}
+
 Result<JobsResult> RunJobs(const JobsOptions& options, Clock& clock) {
+  const auto start_ns = clock.MonotonicNs();
+  const auto trace = ReadJobs(options.workload);
+  if (!trace) return tl::unexpected(trace.error());
+  JobsOptions here = options;
+  if (here.nodes == 0) here.nodes = NodesOf(*trace, here.gpus_per_node);
+  auto result = RunJobs(here, trace->jobs, clock);
+  if (result) result->wall_s = static_cast<double>(clock.MonotonicNs() - start_ns) * 1e-9;
+  return result;
+}
+
+Result<JobsResult> RunJobs(const JobsOptions& options, const std::vector<TraceJob>& jobs,
+                           Clock& clock) {
   const auto found = Policies().find(options.policy);
   if (found == Policies().end())
     return Fail(ErrorCode::kNotFound, fmt::format("there is no policy \"{}\"", options.policy),
                 fmt::format("there are {}", fmt::join(JobsPolicies(), ", ")));
-  const auto trace = ReadJobs(options.workload);
-  if (!trace) return tl::unexpected(trace.error());
-  const auto& jobs = trace->jobs;
   JobsResult result;
   result.gpus_per_node = options.gpus_per_node;
   result.nodes = options.nodes > 0 ? options.nodes : NodesFor(jobs, options.gpus_per_node);
   const auto gpus = result.nodes * result.gpus_per_node;
   if (auto fits = CheckFit(options, jobs, gpus); !fits) return tl::unexpected(fits.error());
   const auto start_ns = clock.MonotonicNs();
-  const auto policy = found->second(jobs, result);
+  const auto policy = found->second({jobs, result, options.muster});
   if (!policy) return tl::unexpected(policy.error());
   Reporter reporter(options, jobs.size());
   JobPlay play(jobs, gpus, &reporter);

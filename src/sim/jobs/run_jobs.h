@@ -12,19 +12,22 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "engine/policy.h"
 #include "sim/jobs/estimates.h"
 #include "sim/jobs/trace_job.h"
 
 namespace muster::sim {
 
 struct JobsOptions {
-  std::string workload;  // a file for ReadJobs
+  std::string workload;  // a file for ReadJobs; or what the jobs are called that are handed over
   std::string policy;
-  std::int64_t nodes = 0;  // 0: as NodesFor says
+  std::int64_t nodes = 0;  // 0: as NodesOf says
   std::int64_t gpus_per_node = 8;
-  bool estimates = false;                     // score forecasts of the start as well
-  bool over_time = false;                     // keep who held GPUs when
-  std::function<void(double)> progress = {};  // told the share of jobs that have ended
+  bool estimates = false;  // score forecasts of the start as well
+  bool over_time = false;  // keep who held GPUs when
+  // Told the share of jobs that have ended, also while nobody ends; an error ends the run.
+  std::function<Result<void>(double)> progress = {};
+  engine::Policy muster = {};  // how `muster` decides
 };
 
 struct JobsResult {
@@ -56,8 +59,10 @@ struct JobsResult {
   double makespan_s = 0;       // from the first submission to the last end
   double utilisation_pct = 0;  // GPU-time used of what the cluster had until then
   std::int64_t preemptions = 0;
+  std::int64_t deadlines = 0;    // jobs that have one
+  double deadlines_met_pct = 0;  // of those; no policy is told of them
   std::optional<EstimateScore> estimates;
-  double wall_s = 0;  // of the decisions and the loop, without reading the file
+  double wall_s = 0;  // reading the file included
 };
 
 // The names that `policy` may have.
@@ -68,6 +73,12 @@ std::vector<std::string> JobsPolicies();
 std::int64_t NodesFor(const std::vector<TraceJob>& jobs, std::int64_t gpus_per_node,
                       double covered = 0.95);
 
+// Those of a file that knows of how many GPUs they were, else for the demand.
+std::int64_t NodesOf(const JobTrace& trace, std::int64_t gpus_per_node);
+
 Result<JobsResult> RunJobs(const JobsOptions& options, Clock& clock);
+// These jobs instead of those of the file.
+Result<JobsResult> RunJobs(const JobsOptions& options, const std::vector<TraceJob>& jobs,
+                           Clock& clock);
 
 }  // namespace muster::sim

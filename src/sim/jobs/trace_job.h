@@ -27,7 +27,8 @@ struct TraceJob {
 struct JobTrace {
   std::string format;          // as in docs/lab.md
   std::vector<TraceJob> jobs;  // by submission; of one moment in the order of the file
-  std::int64_t left_out = 0;   // rows that ask for no GPU
+  std::int64_t left_out = 0;   // rows that ask for no GPU, or never ended
+  std::int64_t gpus = 0;       // of the cluster it is from; 0: not known
 };
 
 }  // namespace muster::sim

@@ -56,11 +56,12 @@ std::vector<std::uint32_t> DrawArrivals(const OpenbTrace& trace, Random& random)
 }
 
 Result<OpenbResult> PlaceOpenb(OpenbTrace trace, const std::string& policy, std::uint64_t seed,
-                               const std::function<Result<void>(double)>& progress) {
+                               const std::function<Result<void>(double)>& progress,
+                               const engine::Policy& muster) {
   if (auto small = CheckSize(trace); !small) return tl::unexpected(small.error());
   Random random(seed);
   const TargetWorkload target(trace);
-  auto chooser = MakePlacementPolicy(policy, {target, random});
+  auto chooser = MakePlacementPolicy(policy, {target, random, muster});
   if (!chooser) return tl::unexpected(chooser.error());
   const std::vector<std::uint32_t> arrivals = DrawArrivals(trace, random);
   Shuffle(trace.nodes, random);
@@ -97,7 +98,8 @@ Result<OpenbResult> RunOpenb(const OpenbOptions& options, Clock& clock) {
   const std::int64_t start_ns = clock.MonotonicNs();
   auto trace = ReadOpenb(options.nodes_path, options.pods_path, options.files);
   if (!trace) return tl::unexpected(trace.error());
-  auto result = PlaceOpenb(*std::move(trace), options.policy, options.seed, options.progress);
+  auto result =
+      PlaceOpenb(*std::move(trace), options.policy, options.seed, options.progress, options.muster);
   if (result) result->wall_s = static_cast<double>(clock.MonotonicNs() - start_ns) / 1e9;
   return result;
 }

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/result.h"
+#include "engine/policy.h"
 #include "sim/openb/cluster.h"
 #include "sim/trace/files.h"
 
@@ -27,6 +28,7 @@ struct OpenbOptions {
   TraceFiles files = {};
   // Told the share of pods that were looked at; its error ends the run.
   std::function<Result<void>(double)> progress = {};
+  engine::Policy muster = {};  // how `muster` decides
 };
 
 struct OpenbResult {
@@ -44,6 +46,7 @@ Result<OpenbResult> RunOpenb(const OpenbOptions& options, Clock& clock);
 // The parts, for tests and for runs over one trace: what arrives, and what becomes of it.
 std::vector<std::uint32_t> DrawArrivals(const OpenbTrace& trace, Random& random);
 Result<OpenbResult> PlaceOpenb(OpenbTrace trace, const std::string& policy, std::uint64_t seed,
-                               const std::function<Result<void>(double)>& progress = {});
+                               const std::function<Result<void>(double)>& progress = {},
+                               const engine::Policy& muster = {});
 
 }  // namespace muster::sim

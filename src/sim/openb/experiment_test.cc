@@ -68,6 +68,13 @@ TEST_F(OpenbTest, WrongRowsAreNamed) {
             std::string::npos);
   EXPECT_NE(text(ReadOpenb(nodes_, Write("x.csv", head + "1,1,0,0\n"))).find("no pod"),
             std::string::npos);
+  EXPECT_NE(text(ReadOpenb(nodes_, Write("x.csv", head + "1,1,2,1000\n1,1,2,500\n")))
+                .find("x.csv:3: gpu_milli is 500 for 2 GPUs"),
+            std::string::npos)
+      << "parts of several GPUs: the books of the policies would differ";
+  EXPECT_NE(text(ReadOpenb(nodes_, Write("x.csv", head + "1,1,4294967297,1000\n")))
+                .find("x.csv:2: num_gpu is 4294967297"),
+            std::string::npos);
   EXPECT_NE(text(ReadOpenb(pods_, pods_)).find("gpu"), std::string::npos);
 }
 

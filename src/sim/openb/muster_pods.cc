@@ -52,6 +52,7 @@ model::Job JobOf(const PodShape& pod, std::int64_t number) {
 
 void MusterPods::Build(std::span<const NodeState> nodes) {
   engine::Setup setup;
+  setup.policy = policy_;
   auto& queue = setup.queues.emplace_back();
   queue.name = kQueue;
   queue.quota["gpus"] = model::kUnlimited;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <vector>
 
 namespace muster::sim {
@@ -21,14 +22,14 @@ class MusterPodsTest : public ::testing::Test {
  protected:
   std::optional<PodPlace> Arrive(const PodShape& pod) {
     const std::vector<PodShape> shapes = {pod};
-    pods_.Arrives(nodes_, shapes, 0);
-    const auto place = pods_.Choose(nodes_, shapes, 0);
+    pods_->Arrives(nodes_, shapes, 0);
+    const auto place = pods_->Choose(nodes_, shapes, 0);
     if (place) nodes_[place->node].Take(pod, place->gpu);  // checks that it fits
     return place;
   }
 
   std::vector<NodeState> nodes_;
-  MusterPods pods_;
+  std::unique_ptr<MusterPods> pods_ = std::make_unique<MusterPods>();
 };
 
 TEST_F(MusterPodsTest, SharesFillAGpuAndWholePodsTakeTheOther) {
@@ -68,6 +69,17 @@ TEST_F(MusterPodsTest, PodsGoWhereThoseToComeLoseTheLeast) {
   const auto place = Arrive({24'000, 1, 1, 1000});
   ASSERT_TRUE(place);
   EXPECT_EQ(place->node, 1U);
+}
+
+TEST_F(MusterPodsTest, PlacementByWorthCanBeSwitchedOff) {
+  engine::Policy policy;
+  policy.place_by_worth = false;
+  pods_ = std::make_unique<MusterPods>(policy);
+  nodes_ = {Node(96, 8), Node(1040, 9)};
+  for (int i = 0; i < 4; ++i) Arrive({11'000, 1, 1, 1000});
+  const auto place = Arrive({24'000, 1, 1, 1000});
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->node, 0U);
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ Result<std::unique_ptr<PlacementPolicy>> MakePlacementPolicy(std::string_view na
   if (name == "clustering") return std::make_unique<Clustering>();
   if (name == "packing") return std::make_unique<Packing>();
   if (name == "fgd") return std::make_unique<Fgd>(context.target);
-  if (name == "muster") return std::make_unique<MusterPods>();
+  if (name == "muster") return std::make_unique<MusterPods>(context.muster);
   return Fail(ErrorCode::kNotFound, fmt::format("no placement policy is called {}", name),
               fmt::format("one of {}", fmt::join(kNames, ", ")));
 }

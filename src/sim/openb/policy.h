@@ -16,6 +16,7 @@
 
 #include "base/random.h"
 #include "base/result.h"
+#include "engine/policy.h"
 #include "sim/openb/cluster.h"
 #include "sim/openb/target.h"
 
@@ -73,6 +74,7 @@ class ScoredPolicy : public PlacementPolicy {
 struct PolicyContext {
   const TargetWorkload& target;
   Random& random;
+  engine::Policy muster = {};  // how `muster` decides
 };
 
 // An unknown name is an error that lists those there are.

@@ -12,8 +12,8 @@
 namespace muster::sim {
 namespace {
 
-constexpr std::size_t kMostTypes = 63;  // one bit is left for models that no node has
-constexpr std::int64_t kMostAmount = 1'000'000'000'000;
+constexpr std::size_t kMostTypes = 63;               // one bit is left for models that no node has
+constexpr std::int64_t kMostAmount = 1'000'000'000;  // a million cores, a petabyte
 
 using Types = std::map<std::string, std::uint32_t, std::less<>>;
 
@@ -95,6 +95,20 @@ std::uint64_t TypesOf(std::string_view spec, const Types& types) {
   }
 }
 
+Result<void> CheckGpus(const Table& table, std::size_t row, std::int64_t gpus, std::int64_t milli) {
+  if (gpus > static_cast<std::int64_t>(kMostGpus))
+    return Fail(ErrorCode::kInvalid, fmt::format("{}num_gpu is {}: a node has at most {} GPUs here",
+                                                 table.Where(row), gpus, kMostGpus));
+  if (gpus > 0 && (milli == 0 || milli > kWholeGpu))
+    return Fail(ErrorCode::kInvalid, fmt::format("{}gpu_milli is {}: between 1 and {} of a GPU",
+                                                 table.Where(row), milli, kWholeGpu));
+  if (gpus > 1 && milli != kWholeGpu)
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("{}gpu_milli is {} for {} GPUs", table.Where(row), milli, gpus),
+                fmt::format("a part is of one GPU; of several each is whole: {}", kWholeGpu));
+  return {};
+}
+
 Result<void> ReadPods(const std::string& path, const TraceFiles& files, OpenbTrace& trace,
                       const Types& types) {
   const auto table = Table::Read(path, files);
@@ -110,9 +124,8 @@ Result<void> ReadPods(const std::string& path, const TraceFiles& files, OpenbTra
     const auto values = amounts->Read(row);
     if (!values) return tl::unexpected(values.error());
     const auto [cpu, memory, gpus, milli] = *values;
-    if (gpus > 0 && (milli == 0 || milli > kWholeGpu))
-      return Fail(ErrorCode::kInvalid, fmt::format("{}gpu_milli is {}: between 1 and {} of a GPU",
-                                                   table->Where(row), milli, kWholeGpu));
+    if (auto sound = CheckGpus(*table, row, gpus, milli); !sound)
+      return tl::unexpected(sound.error());
     PodShape pod{cpu, memory, static_cast<std::uint32_t>(gpus), gpus > 0 ? milli : 0, ~0ULL};
     if (spec && gpus > 0) pod.types = TypesOf(table->Text(row, *spec), types);
     const auto shape = known.emplace(std::tuple(cpu, memory, gpus, pod.gpu_milli, pod.types),

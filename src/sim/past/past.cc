@@ -13,6 +13,26 @@
 #include "sim/jobs/muster_jobs.h"
 
 namespace muster::sim {
+namespace {
+
+// Of GPU time in a trace. Work is counted in millionths of a GPU's second, and sums of it have to
+// fit in a whole number.
+constexpr double kMostYears = 100'000;
+constexpr double kYearMs = 365.0 * 86'400'000;
+
+Result<void> CheckWork(const JobTrace& trace) {
+  double gpu_ms = 0;
+  for (const auto& job : trace.jobs) {
+    gpu_ms += static_cast<double>(job.gpus) * static_cast<double>(job.duration_ms);
+  }
+  if (gpu_ms <= kMostYears * kYearMs) return CheckWorkers(trace.jobs);
+  return Fail(ErrorCode::kInvalid,
+              fmt::format("the jobs ask for {:.0f} years of GPU time: at most {:.0f} are replayed",
+                          gpu_ms / kYearMs, kMostYears),
+              "leave out some of them, or look at the unit of their durations");
+}
+
+}  // namespace
 
 std::int64_t PaceOf(const engine::JobSpeed* speed, const WorkPlace& place) {
   const auto [workers, nodes, gpus, gpu_type] = place;
@@ -66,6 +86,7 @@ void Finish(Past& past) {
 
 Result<Past> PastOf(const JobTrace& trace, std::int64_t nodes, std::int64_t gpus_per_node,
                     std::vector<model::Queue> queues) {
+  if (auto fits = CheckWork(trace); !fits) return tl::unexpected(fits.error());
   Past past;
   past.nodes.reserve(static_cast<std::size_t>(nodes));
   for (std::int64_t i = 0; i < nodes; ++i) past.nodes.push_back(LabNode(i, gpus_per_node));

@@ -47,6 +47,7 @@ struct PastJob {
   bool counted = true;       // in the figures; others only take up room
   std::vector<JobNumber> after;
   std::shared_ptr<const state::SpeedRecord> speed;
+  std::int64_t pause_ms = -1;  // that a change of its size costs; -1: its workers told of none
   // How long it was expected to take, 0 where nothing was known; none: from those that ended
   // before.
   std::optional<std::int64_t> expected_ms;

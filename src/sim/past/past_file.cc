@@ -22,7 +22,7 @@ void Fields(V& v, PastJob& j) {
   v("id", j.id)("spec", j.spec)("roles", j.roles)("user", j.user)("array", j.array)(
       "submitted_ms", j.submitted_ms)("work", j.work)("checkpoints", j.checkpoints)(
       "tells", j.tells)("regroups", j.regroups)("counted", j.counted)("speed", j.speed)(
-      "expected_ms", j.expected_ms)("truth", j.truth);
+      "expected_ms", j.expected_ms)("truth", j.truth)("pause_ms", j.pause_ms);
 }
 template <typename V>
 void Fields(V& v, Past& p) {
@@ -37,12 +37,14 @@ void Fields(V& v, PastFile& f) {
 
 namespace {
 
+constexpr std::string_view kName = "muster past ";
 constexpr std::string_view kMagic = "muster past 1\n";
 constexpr std::size_t kMostNodes = 100'000;
 constexpr std::size_t kMostGpus = 64;
 constexpr std::size_t kMostJobs = 1'000'000;
 constexpr std::int64_t kMostWorkers = 100'000;
 constexpr std::int64_t kMostMs = 100'000'000'000'000;  // three thousand years
+constexpr std::int64_t kMostWork = kMostMs * 10'000;   // a thousand workers for three hundred
 
 std::uint64_t SumOf(std::string_view bytes) {
   return crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
@@ -71,8 +73,10 @@ bool Sound(const model::Job& spec) {
 
 bool Sound(const PastJob& job) {
   const auto moment = [](std::int64_t ms) { return ms >= 0 && ms < kMostMs; };
-  if (job.spec == nullptr || !Sound(*job.spec) || job.id == 0 || job.work < 1) return false;
+  if (job.spec == nullptr || !Sound(*job.spec) || job.id == 0) return false;
+  if (job.work < 1 || job.work > kMostWork) return false;
   if (job.array > job.id || (job.array != 0 && !job.spec->array)) return false;
+  if (job.pause_ms < -1 || job.pause_ms > kMostMs) return false;
   const auto roles = static_cast<int>(job.spec->roles.size());
   return moment(job.submitted_ms) && moment(job.expected_ms.value_or(0)) &&
          moment(job.spec->checkpoint.grace_ms) && moment(job.spec->checkpoint.every_ms) &&
@@ -111,6 +115,10 @@ std::string EncodePast(PastFile file) {
 }
 
 Result<PastFile> DecodePast(std::string_view bytes) {
+  if (bytes.starts_with(kName) && !bytes.starts_with(kMagic)) {
+    return Fail(ErrorCode::kInvalid, "this past is of another version of Muster",
+                "read it with the version that saved it, or with a newer one");
+  }
   if (!bytes.starts_with(kMagic)) {
     return Fail(ErrorCode::kInvalid, "this is no past", "`muster snapshot past FILE` saves one");
   }

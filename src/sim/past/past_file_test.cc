@@ -67,6 +67,12 @@ TEST_F(PastFileTest, EveryDamageIsFound) {
   }
 }
 
+TEST_F(PastFileTest, AnotherVersionIsNamedAsOne) {
+  auto bytes = EncodePast({past_, {}});
+  bytes.replace(bytes.find('1'), 1, "2");
+  EXPECT_THAT(DecodePast(bytes).error().message, HasSubstr("another version"));
+}
+
 TEST_F(PastFileTest, WhatNoClusterHasIsRefused) {
   const auto refused = [this](auto spoil) {
     auto past = past_;
@@ -82,6 +88,7 @@ TEST_F(PastFileTest, WhatNoClusterHasIsRefused) {
   EXPECT_TRUE(refused([](Past& past, model::Job&) { past.jobs[0].roles = {1}; }));
   EXPECT_TRUE(refused([](Past& past, model::Job&) { past.jobs[1].id = past.jobs[0].id; }));
   EXPECT_TRUE(refused([](Past& past, model::Job&) { past.jobs[0].submitted_ms = INT64_MAX; }));
+  EXPECT_TRUE(refused([](Past& past, model::Job&) { past.jobs[0].work = INT64_MAX; }));
   EXPECT_TRUE(refused([](Past& past, model::Job&) { past.nodes[0].gpus.resize(65); }));
 }
 

@@ -439,8 +439,12 @@ void Player::Regroup(std::size_t job) {
   if (track.pace == 0) return;
   if (!past.regroups) {
     Advance(job);
-    // A change of its size costs what the job says that a restart costs.
-    track.begun_ms = std::max(track.begun_ms, now_ms_ + past.spec->checkpoint.restart_cost_ms);
+    const bool told = past.pause_ms >= 0;
+    const auto cost = told ? past.pause_ms : past.spec->checkpoint.restart_cost_ms;
+    track.begun_ms = std::max(track.begun_ms, now_ms_ + cost);
+    const auto workers = static_cast<std::int64_t>(Record(job).Count(WorkerPhase::kPlaced) +
+                                                   Record(job).Count(WorkerPhase::kRunning));
+    if (told) Emit(model::JobResized{past.id, now_ms_, workers, cost});
     return;
   }
   Lose(job);

@@ -103,6 +103,16 @@ TEST_F(PlayPastTest, AGangThatIsFormedAnewPaysForEveryResize) {
   EXPECT_EQ(played.jobs[0].ended_ms, 103'000 + 5'000 + (200'000 - 2 * 48'000) / 4);
 }
 
+TEST_F(PlayPastTest, AChangeOfSizeCostsWhatTheWorkersMeasured) {
+  auto& job = Add({.queue = "a", .least = 1, .most = 4, .seconds = 100});
+  job.pause_ms = 4'000;
+  Add({.queue = "b", .at_s = 50, .least = 2, .most = 2, .seconds = 50});
+  const auto played = Play(WithoutUse());
+  EXPECT_EQ(played.jobs[0].resizes, 2);
+  // Two for 50 s and four for the rest, each begun 4 s late.
+  EXPECT_EQ(played.jobs[0].ended_ms, 100'000 + 4'000 + (200'000 - 2 * 46'000) / 4);
+}
+
 // A step takes as long on two GPUs as on one but for synchronising, which costs as much again.
 std::shared_ptr<const state::SpeedRecord> HalfAsGood() {
   auto speed = std::make_shared<state::SpeedRecord>();
@@ -210,6 +220,19 @@ TEST_F(PlayPastTest, AQueueFileMustHaveTheQueuesOfTheTrace) {
   const auto past = PastOf({"plain", *jobs, 0}, 8, 8, past_.queues);
   ASSERT_FALSE(past);
   EXPECT_THAT(past.error().message, HasSubstr("which the queue file does not have"));
+}
+
+TEST_F(PlayPastTest, ATraceOfMoreWorkThanCanBeCountedIsRefused) {
+  TraceJob job;
+  job.gpus = 1'000'000;
+  job.duration_ms = 300 * 31'536'000'000;
+  const auto endless = PastOf({"plain", {job}, 0}, 1, 8, {});
+  ASSERT_FALSE(endless);
+  EXPECT_THAT(endless.error().message, HasSubstr("300000000 years of GPU time"));
+  job.duration_ms = 1;
+  const auto wide = PastOf({"plain", std::vector<TraceJob>(21, job), 0}, 1, 8, {});
+  ASSERT_FALSE(wide);
+  EXPECT_THAT(wide.error().message, HasSubstr("21000000 workers"));
 }
 
 }  // namespace

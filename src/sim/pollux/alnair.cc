@@ -39,7 +39,7 @@ Allocation AlnairGreedy::Decide(const Scene& scene) {
     room.Keep(allocation[i]);
   }
   for (std::size_t i = 0; i < count; ++i) {
-    if (allocation[i].empty()) allocation[i] = room.Take(gpus[i]);
+    if (allocation[i].empty()) allocation[i] = room.TakeTogether(gpus[i]);
   }
   return allocation;
 }

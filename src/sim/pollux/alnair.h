@@ -4,7 +4,9 @@
 // else all that are free. Where none is, the jobs before it are cut to one GPU each, in their
 // order, until something has come free, and it gets all of that. Nobody grows later, when GPUs come
 // free, and nobody asks what a change costs. A job takes at least one GPU and at most those that
-// its batch can be split over (the original gives it more, which no job here could use).
+// its batch can be split over (the original gives it more, which no job here could use). It is
+// placed as by the other allocator of Alnair, since this one leaves that to Kubernetes: on the node
+// with fewest free GPUs that has all of them, else on those with most.
 #pragma once
 
 #include <unordered_map>

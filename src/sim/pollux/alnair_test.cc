@@ -57,5 +57,13 @@ TEST_F(AlnairTest, WhereEveryJobHasOneTheNextWaits) {
   EXPECT_THAT(Decide({b.get(), c.get(), d.get(), e.get()}), ElementsAre(1, 1, 1, 1));
 }
 
+TEST_F(AlnairTest, OneNodeIsTakenBeforeSeveralAndTheFullestThatWillDo) {
+  const auto a = Make(3), b = Make(2), c = Make(1), d = Make(5);
+  const std::vector<TrainJob*> jobs = {a.get(), b.get(), c.get(), d.get()};
+  EXPECT_THAT(policy_.Decide({.nodes = 3, .gpus_per_node = 4, .jobs = jobs}),
+              ElementsAre(ElementsAre(0, 0, 0), ElementsAre(1, 1), ElementsAre(0),
+                          ElementsAre(2, 2, 2, 2, 1)));
+}
+
 }  // namespace
 }  // namespace muster::sim

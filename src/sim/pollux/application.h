@@ -3,8 +3,9 @@
 // Times of a step by placement and batch, statistical efficiency by batch and epoch, and how much
 // progress an epoch takes. Read from a folder laid out as the published one: profiles/NAME with
 // placements.csv, scalability.csv and validation-BATCH.csv, and interpolation/NAME_points.csv and
-// NAME_tetra.csv (or .gz) for placements that were not measured. A policy that asks here knows the
-// truth; one that plays fair asks what its jobs have learned.
+// NAME_tetra.csv (or .gz) for placements that were not measured. What is read is checked: times are
+// positive, progress grows, batches can be divided and every training ends. A policy that asks here
+// knows the truth; one that plays fair asks what its jobs have learned.
 #pragma once
 
 #include <map>
@@ -65,6 +66,7 @@ class Application {
   Result<void> ReadRuns(const std::string& folder, const TraceFiles& files);
   Result<void> ReadMesh(const std::string& points, const std::string& tetrahedra,
                         const TraceFiles& files);
+  Result<void> CheckLimits(const std::string& folder) const;
   StepTimes Interpolate(double nodes, double gpus, double local) const;
   // The neighbours of a batch among those measured, and the weight of the upper one.
   struct Between {
@@ -78,6 +80,7 @@ class Application {
   int max_epochs_ = 0;
   int min_local_ = 0;
   int max_local_ = 0;
+  double longest_step_ = 0;                                        // seconds
   std::unordered_map<std::string, std::vector<Sample>> measured_;  // by placement
   std::map<int, Run> runs_;                                        // by batch
   std::vector<double> progress_;                                   // by epochs completed

@@ -6,12 +6,16 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "base/quantile.h"
 #include "sim/pollux/alnair.h"
+#include "sim/pollux/fifo.h"
+#include "sim/pollux/gavel.h"
 #include "sim/pollux/muster_policy.h"
 #include "sim/pollux/optimus.h"
 #include "sim/pollux/pollux.h"
+#include "sim/pollux/srtf.h"
 #include "sim/pollux/tiresias.h"
 #include "sim/trace/table.h"
 
@@ -23,28 +27,34 @@ constexpr double kLatestSeconds = 1e10;  // three hundred years
 
 using Factory = std::unique_ptr<AllocationPolicy> (*)(const ArenaOptions&);
 
+template <typename Policy>
+std::unique_ptr<AllocationPolicy> Simple(const ArenaOptions& /*options*/) {
+  return std::make_unique<Policy>();
+}
+
+template <PolluxGavel::Aim kAim>
+std::unique_ptr<AllocationPolicy> Rounds(const ArenaOptions& /*options*/) {
+  return std::make_unique<PolluxGavel>(kAim);
+}
+
 const std::map<std::string, Factory>& Policies() {
   static const std::map<std::string, Factory> policies = {
-      {"alnair-greedy",
-       [](const ArenaOptions&) -> std::unique_ptr<AllocationPolicy> {
-         return std::make_unique<AlnairGreedy>();
-       }},
+      {"alnair-greedy", Simple<AlnairGreedy>},
+      {"fifo", Simple<PolluxFifo>},
+      {"gavel-makespan", Rounds<PolluxGavel::Aim::kMakespan>},
+      {"gavel-max-min", Rounds<PolluxGavel::Aim::kMaxMin>},
       {"muster",
        [](const ArenaOptions& options) -> std::unique_ptr<AllocationPolicy> {
-         return std::make_unique<MusterPolicy>(options.nodes, options.gpus_per_node);
+         return std::make_unique<MusterPolicy>(options.nodes, options.gpus_per_node,
+                                               options.muster);
        }},
-      {"optimus-oracle",
-       [](const ArenaOptions&) -> std::unique_ptr<AllocationPolicy> {
-         return std::make_unique<Optimus>();
-       }},
+      {"optimus-oracle", Simple<Optimus>},
       {"pollux",
        [](const ArenaOptions& options) -> std::unique_ptr<AllocationPolicy> {
          return std::make_unique<Pollux>(options.seed);
        }},
-      {"tiresias",
-       [](const ArenaOptions&) -> std::unique_ptr<AllocationPolicy> {
-         return std::make_unique<Tiresias>();
-       }},
+      {"srtf", Simple<PolluxSrtf>},
+      {"tiresias", Simple<Tiresias>},
   };
   return policies;
 }
@@ -63,6 +73,10 @@ std::vector<ArenaResult::Use> UseOf(const std::vector<ArenaResult::Job>& jobs) {
     if (change != 0) use.push_back({at_s, now += change});
   }
   return use;
+}
+
+double SecondsSince(std::int64_t start_ns, Clock& clock) {
+  return static_cast<double>(clock.MonotonicNs() - start_ns) * 1e-9;
 }
 
 class Arena {
@@ -102,9 +116,15 @@ Result<void> Arena::ReadWorkload(bool adaptive) {
     if (!column) return tl::unexpected(column.error());
     columns[i] = *column;
   }
+  std::set<std::string> names;
   for (std::size_t row = 0; row < table->rows(); ++row) {
     JobRequest request;
     request.name = table->Text(row, columns[0]);
+    if (!names.insert(request.name).second) {
+      return Fail(ErrorCode::kInvalid,
+                  fmt::format("{}there is a job {} already", table->Where(row), request.name),
+                  "give each job a name of its own");
+    }
     const auto submit = table->Number(row, columns[1]);
     const auto gpus = table->Integer(row, columns[3]);
     const auto batch = table->Integer(row, columns[4]);
@@ -124,15 +144,16 @@ Result<void> Arena::ReadWorkload(bool adaptive) {
     request.batch = static_cast<int>(*batch);
     request.fixed_batch = !adaptive || application->name() == "ncf";
     request.learns = adaptive;
-    if (*submit < 0 || *submit > kLatestSeconds || *gpus < 1 ||
-        *gpus > options_.nodes * options_.gpus_per_node || *batch < application->first_batch() ||
-        *batch > application->max_batch()) {
+    // A GPU without a sample would have nothing to do.
+    const int all = options_.nodes * options_.gpus_per_node;
+    const int most_gpus = std::min(all, application->max_batch());
+    if (*submit < 0 || *submit > kLatestSeconds || *gpus < 1 || *gpus > most_gpus ||
+        *batch < application->first_batch() || *batch > application->max_batch()) {
       return Fail(ErrorCode::kInvalid,
                   fmt::format("{}{} GPUs with a batch of {} cannot run here", table->Where(row),
                               *gpus, *batch),
-                  fmt::format("1 to {} GPUs, batches from {} to {}",
-                              options_.nodes * options_.gpus_per_node, application->first_batch(),
-                              application->max_batch()));
+                  fmt::format("1 to {} GPUs, batches from {} to {}", most_gpus,
+                              application->first_batch(), application->max_batch()));
     }
     jobs_.push_back(std::make_unique<TrainJob>(std::move(request)));
   }
@@ -141,10 +162,6 @@ Result<void> Arena::ReadWorkload(bool adaptive) {
 }
 
 Result<ArenaResult> Arena::Run(AllocationPolicy& policy, Clock& clock) {
-  const auto seconds_since = [&](std::int64_t start_ns) {
-    return static_cast<double>(clock.MonotonicNs() - start_ns) * 1e-9;
-  };
-  const auto start = clock.MonotonicNs();
   std::vector<double> decisions_ms;
   std::size_t ended = 0;
   for (std::int64_t now = 0; ended < jobs_.size(); now += kIntervalSeconds) {
@@ -164,16 +181,15 @@ Result<ArenaResult> Arena::Run(AllocationPolicy& policy, Clock& clock) {
       if (auto on = options_.progress(share); !on) return tl::unexpected(on.error());
     }
     if (scene.jobs.empty()) continue;
-    const auto decision = clock.MonotonicNs();
+    const auto start_ns = clock.MonotonicNs();
     auto allocation = policy.Decide(scene);
-    decisions_ms.push_back(seconds_since(decision) * 1000);
+    decisions_ms.push_back(SecondsSince(start_ns, clock) * 1000);
     for (std::size_t i = 0; i < scene.jobs.size(); ++i) {
       Move(*scene.jobs[i], std::move(allocation[i]), scene.now_s);
     }
   }
   auto result = Sum();
   result.policy_ms_p50 = Quantile(std::move(decisions_ms), 0.5);
-  result.wall_s = seconds_since(start);
   return result;
 }
 
@@ -218,10 +234,13 @@ Result<ArenaResult> RunArena(const ArenaOptions& options, Clock& clock) {
     return Fail(ErrorCode::kNotFound, fmt::format("there is no policy \"{}\"", options.policy),
                 fmt::format("there are {}", fmt::join(ArenaPolicies(), ", ")));
   }
+  const auto start_ns = clock.MonotonicNs();
   const auto policy = found->second(options);
   auto arena = Arena::Make(options, *policy);
   if (!arena) return tl::unexpected(arena.error());
-  return (*arena)->Run(*policy, clock);
+  auto result = (*arena)->Run(*policy, clock);
+  if (result) result->wall_s = SecondsSince(start_ns, clock);
+  return result;
 }
 
 }  // namespace muster::sim

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "engine/policy.h"
 #include "sim/trace/files.h"
 
 namespace muster::sim {
@@ -22,6 +23,7 @@ struct ArenaOptions {
   std::uint64_t seed = 0;
   int nodes = 16;
   int gpus_per_node = 4;
+  engine::Policy muster = {};  // how `muster` decides
   TraceFiles files = {};
   // Told the share of jobs that have ended; its error ends the run.
   std::function<Result<void>(double)> progress = {};
@@ -52,7 +54,7 @@ struct ArenaResult {
   std::int64_t makespan_s = 0;
   std::int64_t restarts = 0;
   double policy_ms_p50 = 0;
-  double wall_s = 0;
+  double wall_s = 0;  // reading the files included
 };
 
 // The names that `policy` may have.

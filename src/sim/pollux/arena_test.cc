@@ -3,13 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/temp_folder.h"
 #include "base/tree.h"
+#include "sim/pollux/application.h"
 
 namespace muster::sim {
 namespace {
@@ -86,6 +90,63 @@ TEST(Arena, StretchesSayWhoHeldWhatAndWhen) {
   }
 }
 
+// On one node of two GPUs: one, then a pair, then another single one.
+std::map<std::string, std::int64_t> PlayThree(const std::string& policy) {
+  const TempFolder folder;
+  const auto workload = folder.Write("three.csv",
+                                     "name,time,application,num_replicas,batch_size\n"
+                                     "first,10,toy,1,8\npair,20,toy,2,16\nlast,70,toy,1,8\n");
+  ManualClock clock;
+  const auto result = RunArena(
+      {.profiles = Small(), .workload = workload, .policy = policy, .nodes = 1, .gpus_per_node = 2},
+      clock);
+  EXPECT_TRUE(result) << policy;
+  return Times(*result);
+}
+
+TEST(Arena, FifoLetsNobodyPass) {
+  const auto times = PlayThree("fifo");
+  EXPECT_EQ(times.at("first"), 60 - 10 + 30 + 200);
+  EXPECT_GT(times.at("pair") + 20, times.at("first") + 10);
+  EXPECT_GT(times.at("last") + 70, times.at("pair") + 20);
+}
+
+TEST(Arena, SrtfLetsTheShortestRun) {
+  const auto times = PlayThree("srtf");
+  EXPECT_LT(times.at("pair"), 60 + 30 + 200) << "half as many steps as the others";
+  EXPECT_GT(times.at("first") + 10, times.at("pair") + 20);
+}
+
+TEST(Arena, MusterDecidesAsItIsSet) {
+  engine::Policy policy;
+  policy.by_goodput = policy.grow = false;
+  ManualClock clock;
+  const auto run = RunArena({.profiles = Small(),
+                             .workload = Small() + "/workload.csv",
+                             .policy = "muster",
+                             .nodes = 2,
+                             .gpus_per_node = 2,
+                             .muster = policy},
+                            clock);
+  ASSERT_TRUE(run) << run.error().message;
+  const auto most = [](const ArenaResult& result) {
+    int gpus = 0;
+    for (const auto& job : result.jobs) {
+      for (const auto& stretch : job.stretches) gpus = std::max(gpus, stretch.gpus);
+    }
+    return gpus;
+  };
+  EXPECT_EQ(most(*run), 1) << "nobody grows";
+  EXPECT_GT(most(*Play("muster")), 1);
+}
+
+TEST(Arena, UnderGavelNobodyStartsInsideARound) {
+  // The pair does not fit beside the first one, which is as far behind and came before it.
+  for (const std::string policy : {"gavel-max-min", "gavel-makespan"}) {
+    EXPECT_GE(PlayThree(policy).at("last") + 70, 360 + 30 + 200) << policy;
+  }
+}
+
 TEST(Arena, WhatIsWrongIsSaid) {
   const auto unknown = Play("magic");
   ASSERT_FALSE(unknown);
@@ -98,6 +159,127 @@ TEST(Arena, WhatIsWrongIsSaid) {
       {.profiles = "/nonexistent", .workload = Small() + "/workload.csv", .policy = "tiresias"},
       clock);
   EXPECT_EQ(no_profile.error().code, ErrorCode::kNotFound);
+}
+
+std::string Workload(const std::string& rows) {
+  return "name,time,application,num_replicas,batch_size\n" + rows;
+}
+
+TEST(Arena, RowsOfAWorkloadThatCannotBePlayedAreNamed) {
+  const TempFolder folder;
+  const auto refused = [&](const std::string& rows) {
+    ManualClock clock;
+    const auto run = RunArena({.profiles = Small(),
+                               .workload = folder.Write("w.csv", Workload(rows)),
+                               .policy = "fifo",
+                               .nodes = 100},
+                              clock);
+    return run ? "" : Describe(run.error());
+  };
+  EXPECT_EQ(refused("a,0,toy,1,8\nb,0,toy,1,8\n"), "");
+  EXPECT_THAT(refused("a,0,toy,1,8\na,900,toy,1,8\n"), HasSubstr("w.csv:3: there is a job a"));
+  EXPECT_THAT(refused("a,0,toy,1,65\n"), HasSubstr("batches from 8 to 64"));
+  EXPECT_THAT(refused("a,0,toy,65,64\n"), HasSubstr("1 to 64 GPUs")) << "a sample for each";
+}
+
+// What is said of the toy with this text in one of its files.
+std::string Complaint(const std::string& file, const std::string& text) {
+  const TempFolder folder;
+  std::filesystem::copy(Small(), folder.path(), std::filesystem::copy_options::recursive);
+  folder.Write(file, text);
+  const auto read = Application::Read(folder.path(), "toy");
+  return read ? "" : Describe(read.error());
+}
+
+TEST(Application, TimesThatNoStepCanTakeAreNamed) {
+  const auto said = [](const std::string& rows) {
+    return Complaint("profiles/toy/placements.csv",
+                     "placement,local_bsz,step_time,sync_time\n" + rows);
+  };
+  EXPECT_EQ(said("1,8,1,0\n1,16,2,0.5\n"), "");
+  EXPECT_THAT(said(""), HasSubstr("placements.csv has no rows"));
+  EXPECT_THAT(said("1,8,1,0\n1,0,1,0\n"), HasSubstr("placements.csv:3: local_bsz is 0"));
+  EXPECT_THAT(said("1,8.5,1,0\n"), HasSubstr("whole numbers from 1 to 10000000 will do"));
+  EXPECT_THAT(said("1,5000000000,1,0\n"), HasSubstr("local_bsz is 5000000000"));
+  EXPECT_THAT(said("1,8,0,0\n"), HasSubstr("step_time is 0"));
+  EXPECT_THAT(said("1,8,nan,0\n"), HasSubstr("step_time is no number"));
+  EXPECT_THAT(said("1,8,1,-1\n"), HasSubstr("sync_time is -1"));
+  EXPECT_THAT(said("1,8,1,1\n"), HasSubstr("sync_time is 1 of a step_time of 1"));
+  EXPECT_THAT(said("1,8,1,0\n11,8,1,0\n1,8,2,0\n"),
+              HasSubstr("placements.csv:4: placement 1 has a row with a local_bsz of 8 already"));
+  EXPECT_THAT(said("1,9,1,0\n1,18,2,0\n"), HasSubstr("no GPU was measured with less than 9"));
+  EXPECT_THAT(said("1,8,1,0\n"), HasSubstr("GPUs were measured with 8 to 8 samples"));
+}
+
+TEST(Application, RunsThatLeadNowhereAreNamed) {
+  const auto said = [](const std::string& rows, const std::string& name = "8") {
+    return Complaint("profiles/toy/validation-" + name + ".csv",
+                     "progress,iteration,metric,grad_sqr,grad_var\n" + rows);
+  };
+  EXPECT_EQ(said("1,1,0,0,1\n2,2,0,1,0\n"), "");
+  EXPECT_THAT(said("1,1,0,1,1\n1,2,0,1,1\n"), HasSubstr("8.csv:3: progress is 1 after 1"));
+  EXPECT_THAT(said("1,0,0,1,1\n"), HasSubstr("8.csv:2: iteration is 0 after 0"));
+  EXPECT_THAT(said("1,1,0,-1,1\n"), HasSubstr("grad_sqr is -1"));
+  EXPECT_THAT(said("1,1,0,0,0\n"), HasSubstr("grad_sqr and grad_var are both 0"));
+  EXPECT_THAT(said("1,1,0,1e200,1e200\n"), HasSubstr("grad_sqr is 1e200"));
+  EXPECT_THAT(said("1,1,0,1,1\n", "many"), HasSubstr("validation-many.csv names no batch"));
+  EXPECT_THAT(said("1,1,0,1,1\n", "0"), HasSubstr("validation-0.csv names no batch"));
+  EXPECT_THAT(said("1,1,0,1,1\n", "008"), HasSubstr("is a second run with that batch"));
+}
+
+TEST(Application, AMeshInWhichNothingLiesIsRefused) {
+  const auto points = [](const std::string& rows) {
+    return Complaint("interpolation/toy_points.csv",
+                     "num_nodes,num_replicas,local_bsz,step_time,sync_time\n" + rows);
+  };
+  EXPECT_THAT(points("0,1,8,1,0\n"), HasSubstr("toy_points.csv:2: num_nodes is 0"));
+  EXPECT_THAT(points("1,1,8,1,2\n"), HasSubstr("toy_points.csv:2: sync_time is 2"));
+  EXPECT_THAT(points("1,1,8,1,0\n1,1,16,1,0\n"), HasSubstr("toy_tetra.csv:2: p2 is 2"));
+  const auto cells = [](const std::string& rows) {
+    return Complaint("interpolation/toy_tetra.csv", "p0,p1,p2,p3\n" + rows);
+  };
+  EXPECT_THAT(cells("0,1,2,4\n"), HasSubstr("whole numbers from 0 to 3 will do"));
+  EXPECT_THAT(cells("0,1,2,2\n"), HasSubstr("has flat tetrahedra only"));
+  EXPECT_EQ(cells("0,1,2,2\n0,1,2,3\n"), "");
+}
+
+// A toy with one batch of ten, in passes of one sample. `end`: its iterations.
+void WriteSmallest(const TempFolder& folder, const std::string& step_s, const std::string& end) {
+  folder.Write("profiles/toy/placements.csv",
+               "placement,local_bsz,step_time,sync_time\n1,1," + step_s + ",0\n");
+  folder.Write("profiles/toy/validation-10.csv",
+               "progress,iteration,metric,grad_sqr,grad_var\n" + end + "," + end + ",0,1,1\n");
+  std::filesystem::copy(Small() + "/interpolation", folder / "interpolation");
+}
+
+TEST(Application, ATrainingThatWouldNotEndInALifetimeIsRefused) {
+  const TempFolder folder;
+  WriteSmallest(folder, "3600", "1000000000");
+  const auto read = Application::Read(folder.path(), "toy");
+  ASSERT_FALSE(read);
+  EXPECT_THAT(read.error().message, HasSubstr("could take more than 300 years"));
+}
+
+// On four GPUs in three passes: ten samples are less than one for each.
+TEST(Arena, ABatchThatDoesNotGoIntoItsPassesIsTrainedAllTheSame) {
+  const TempFolder folder;
+  WriteSmallest(folder, "1", "10");
+  const auto workload = folder.Write("w.csv", Workload("a,0,toy,4,10\n"));
+  for (const auto& policy : ArenaPolicies()) {
+    int intervals = 0;
+    ManualClock clock;
+    const auto run = RunArena({.profiles = folder.path(),
+                               .workload = workload,
+                               .policy = policy,
+                               .nodes = 1,
+                               .gpus_per_node = 4,
+                               .progress = [&](double) -> Result<void> {
+                                 if (++intervals < 100) return {};
+                                 return Fail(ErrorCode::kTimeout, "it does not end");
+                               }},
+                              clock);
+    EXPECT_TRUE(run) << policy << ": " << run.error().message;
+  }
 }
 
 // Every completion time that the authors published for the two policies without randomness.

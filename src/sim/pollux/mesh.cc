@@ -123,6 +123,10 @@ void Mesh::LayPlanes() {
   }
 }
 
+bool Mesh::Holds() const {
+  return std::ranges::any_of(flat_, [](char flat) { return flat == 0; });
+}
+
 double Mesh::Lift(const Point& at) const { return scale_ * Dot(at, at) + shift_; }
 
 double Mesh::Above(std::size_t cell, const Point& at) const {

@@ -27,6 +27,8 @@ class Mesh {
     std::size_t cell = 0;
     Weights weights{};  // of the cell's corners
   };
+  // Whether there is a cell that is not flat, without which no point is found.
+  bool Holds() const;
   // A point outside takes the cell that it misses least, held to it.
   Found Find(const Point& at) const;
   const Cell& cell(std::size_t index) const { return cells_[index]; }

@@ -48,8 +48,9 @@ model::Job MakeJob(const TrainJob& job) {
 
 }  // namespace
 
-MusterPolicy::MusterPolicy(int nodes, int gpus_per_node) {
+MusterPolicy::MusterPolicy(int nodes, int gpus_per_node, const engine::Policy& policy) {
   engine::Setup setup;
+  setup.policy = policy;
   model::Queue queue;
   queue.name = kQueue;
   setup.queues.push_back(queue);

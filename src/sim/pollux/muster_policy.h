@@ -17,7 +17,7 @@ namespace muster::sim {
 
 class MusterPolicy : public AllocationPolicy {
  public:
-  MusterPolicy(int nodes, int gpus_per_node);
+  MusterPolicy(int nodes, int gpus_per_node, const engine::Policy& policy);
   bool adaptive() const override { return true; }
   Allocation Decide(const Scene& scene) override;
 

@@ -35,6 +35,10 @@ int MostGpus(const TrainJob& job) {
   return job.request().batch / job.application().min_local();
 }
 
+double SecondsLeft(const TrainJob& job, int gpus_per_node) {
+  return IterationsLeft(job) * StepSeconds(job, job.request().gpus, gpus_per_node);
+}
+
 Allocation Optimus::Decide(const Scene& scene) {
   const std::size_t count = scene.jobs.size();
   std::vector<int> gpus(count, 0);

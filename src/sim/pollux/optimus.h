@@ -10,6 +10,8 @@ namespace muster::sim {
 
 // The GPUs over which the batch of a job can be split.
 int MostGpus(const TrainJob& job);
+// By the truth, on the GPUs that it asked for.
+double SecondsLeft(const TrainJob& job, int gpus_per_node);
 
 class Optimus : public AllocationPolicy {
  public:

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <string_view>
 #include <unordered_map>
@@ -92,7 +93,9 @@ Pollux::Problem::Problem(const Scene& scene, const std::vector<const TrainJob*>&
                          app.max_batch() / app.min_local()});
     if (job.request().fixed_batch) most = 1;
     most_gpus_.push_back(most);
-    base_goodput_.push_back(job.model() ? job.model()->Best(1, fair_).goodput : 1);
+    // The batch of so many GPUs has to be a number.
+    const int fair = std::min(fair_, std::numeric_limits<int>::max() / app.min_local());
+    base_goodput_.push_back(job.model() ? job.model()->Best(1, fair).goodput : 1);
   }
 }
 

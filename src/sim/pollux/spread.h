@@ -32,6 +32,16 @@ class FreeGpus {
     }
     return nodes;
   }
+  // All of one node where that is possible: of the one with fewest free GPUs that has so many.
+  std::vector<int> TakeTogether(int gpus) {
+    auto best = free_.end();
+    for (auto node = free_.begin(); node != free_.end(); ++node) {
+      if (*node >= gpus && (best == free_.end() || *node < *best)) best = node;
+    }
+    if (best == free_.end()) return Take(gpus);
+    *best -= gpus;
+    return std::vector<int>(static_cast<std::size_t>(gpus), static_cast<int>(best - free_.begin()));
+  }
 
  private:
   std::vector<int> free_;

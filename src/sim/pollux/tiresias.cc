@@ -4,7 +4,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "sim/pollux/spread.h"
+#include "sim/pollux/in_order.h"
 
 namespace muster::sim {
 namespace {
@@ -38,24 +38,8 @@ Allocation Tiresias::Decide(const Scene& scene) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, {},
                     [&](std::size_t i) { return std::tuple(records[i]->queue, records[i]->rank); });
-  int left = scene.nodes * scene.gpus_per_node;
-  for (const auto i : order) {
-    const int gpus = scene.jobs[i]->request().gpus;
-    records[i]->running = gpus <= left;
-    if (records[i]->running) left -= gpus;
-  }
-
-  Allocation allocation(scene.jobs.size());
-  FreeGpus free(scene);
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    if (!records[i]->running) continue;
-    allocation[i] = scene.jobs[i]->nodes();
-    free.Keep(allocation[i]);
-  }
-  for (const auto i : order) {
-    if (!records[i]->running || !allocation[i].empty()) continue;
-    allocation[i] = free.Take(scene.jobs[i]->request().gpus);
-  }
+  auto allocation = RunInOrder(scene, order);
+  for (std::size_t i = 0; i < records.size(); ++i) records[i]->running = !allocation[i].empty();
   return allocation;
 }
 

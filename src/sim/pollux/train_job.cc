@@ -11,6 +11,12 @@ constexpr double kSlack = 1e-8;  // of the published rounding
 
 int CeilOf(double value) { return static_cast<int>(std::ceil(value - kSlack)); }
 
+// No more than the largest batch, but a sample in every pass: a job without any would never end.
+void HoldToLargest(const Application& application, int gpus, engine::BatchChoice& split) {
+  const int most = application.max_batch() / (gpus * (split.accumulations + 1));
+  split.local = std::max(1, std::min(split.local, most));
+}
+
 }  // namespace
 
 engine::BatchChoice SplitBatch(const Application& application, int batch, int gpus,
@@ -20,7 +26,7 @@ engine::BatchChoice SplitBatch(const Application& application, int batch, int gp
   split.accumulations = CeilOf(static_cast<double>(per_gpu) / application.max_local()) - 1;
   if (gpus == 1 && accumulate_alone) split.accumulations = std::max(1, split.accumulations);
   split.local = CeilOf(static_cast<double>(per_gpu) / (split.accumulations + 1));
-  split.local = std::min(split.local, application.max_batch() / (gpus * (split.accumulations + 1)));
+  HoldToLargest(application, gpus, split);
   return split;
 }
 
@@ -50,7 +56,7 @@ void TrainJob::ChooseBatch() {
       best_ = {placement_, *model_, model_->Best(nodes, gpus())};
     }
     split_ = best_->choice;
-    split_.local = std::min(split_.local, app.max_batch() / (gpus() * (split_.accumulations + 1)));
+    HoldToLargest(app, gpus(), split_);
   }
 }
 

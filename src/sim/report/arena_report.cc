@@ -1,6 +1,7 @@
 // The report of the Pollux set: completion times, use of the GPUs, and who held them when.
 #include <fmt/format.h>
 
+#include "sim/oracles.h"
 #include "sim/report/charts.h"
 #include "sim/report/report.h"
 #include "sim/report/time_plots.h"
@@ -32,9 +33,9 @@ Grid Summary(const std::vector<ArenaRuns>& policies) {
   grid.note =
       "JCT: the time from a job's submission to its end. Utilisation: the share of all GPU time "
       "until the last end that jobs held.";
-  if (policies.size() > 1) grid.note += " Bold is best.";
   grid.head = {"policy", "mean JCT", "p99 JCT", "makespan", "restarts", "utilisation"};
-  for (const auto& one : policies) grid.rows.push_back({{one.policy}});
+  for (const auto& one : policies) grid.rows.push_back({{ShownName(one.policy)}});
+  grid.note += BestNote(grid);
   const auto column = [&](const std::vector<std::string>& texts) {
     for (std::size_t i = 0; i < texts.size(); ++i) grid.rows[i].push_back({texts[i]});
   };

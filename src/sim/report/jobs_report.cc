@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "sim/oracles.h"
 #include "sim/report/report.h"
 #include "sim/report/time_plots.h"
 
@@ -40,9 +41,9 @@ Grid Summary(const std::vector<JobsRun>& policies) {
       "Wait: the time from a job's submission to its first start. JCT: to its end. Utilisation: "
       "the "
       "share of all GPU time until the last end that jobs held.";
-  if (policies.size() > 1) grid.note += " Bold is best.";
   grid.head = {"policy"};
-  for (const auto& one : policies) grid.rows.push_back({{one.policy}});
+  for (const auto& one : policies) grid.rows.push_back({{ShownName(one.policy)}});
+  grid.note += BestNote(grid);
   using Figure = double JobsResult::*;
   for (const auto& [name, figure] :
        {std::pair<const char*, Figure>{"mean wait", &JobsResult::mean_wait_s},
@@ -81,8 +82,8 @@ std::vector<File> JobsReport(const Origin& origin, const std::vector<JobsRun>& p
   auto facts = origin.files;
   facts.emplace_back("policies", names);
   facts.emplace_back("jobs", fmt::format("{}", first.jobs.size()));
-  facts.emplace_back(
-      "cluster", fmt::format("{} nodes of {} GPUs, simulated", first.nodes, first.gpus_per_node));
+  facts.emplace_back("cluster", fmt::format("{} node{} of {} GPUs, simulated", first.nodes,
+                                            first.nodes == 1 ? "" : "s", first.gpus_per_node));
   facts.emplace_back("made by", "muster sim report, version " + origin.version);
   page.Add(facts);
   page.Heading("Policies");

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "sim/oracles.h"
+
 namespace muster::sim::report {
 
 std::string SeedText(std::int64_t first, std::size_t count) {
@@ -15,11 +17,39 @@ std::string NameAll(std::size_t count, const std::string& names) {
   return count <= 3 ? names : fmt::format("{} policies", count);
 }
 
+std::string BestNote(const Grid& grid) {
+  const auto oracles = std::ranges::count_if(
+      grid.rows, [](const auto& row) { return NamesOracle(row.front().text); });
+  if (std::ssize(grid.rows) - oracles < 2) return "";
+  return oracles == 0 ? " Bold is best."
+                      : " Bold is best, without oracles: those know how long jobs take.";
+}
+
+std::vector<bool> BestOf(const std::vector<Rated>& all, bool least) {
+  std::vector<bool> best(all.size());
+  const Rated* found = nullptr;
+  std::size_t counting = 0;
+  for (const auto& one : all) {
+    if (NamesOracle(one.name)) continue;
+    ++counting;
+    if (found == nullptr || (least ? one.value < found->value : one.value > found->value)) {
+      found = &one;
+    }
+  }
+  if (counting < 2) return best;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    best[i] = !NamesOracle(all[i].name) && all[i].text == found->text;
+  }
+  return best;
+}
+
 void MarkBest(Grid& grid, std::size_t column, const std::vector<double>& values, bool least) {
-  if (values.size() < 2) return;
-  const auto best = least ? std::ranges::min_element(values) : std::ranges::max_element(values);
-  const auto text = grid.rows[static_cast<std::size_t>(best - values.begin())][column].text;
-  for (auto& row : grid.rows) row[column].best = row[column].text == text;
+  std::vector<Rated> all;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    all.push_back({grid.rows[i].front().text, values[i], grid.rows[i][column].text});
+  }
+  const auto best = BestOf(all, least);
+  for (std::size_t i = 0; i < values.size(); ++i) grid.rows[i][column].best = best[i];
 }
 
 }  // namespace muster::sim::report

@@ -53,7 +53,18 @@ std::vector<File> PoolingReport(const Origin& origin, const PoolingResult& resul
 std::string SeedText(std::int64_t first, std::size_t count);
 // For a heading: the names, or only how many where they are many.
 std::string NameAll(std::size_t count, const std::string& names);
-// Marks the best of a column; those that print the same are equally good.
+// What the note of a grid says of that; empty where there is nothing to compare.
+std::string BestNote(const Grid& grid);
+// Of a policy by its shown name: a figure and how it prints.
+struct Rated {
+  std::string name;
+  double value = 0;
+  std::string text;
+};
+// Which are best, oracles aside; those that print the same are equally good. None of fewer than
+// two.
+std::vector<bool> BestOf(const std::vector<Rated>& all, bool least);
+// The same in a column, where rows are policies.
 void MarkBest(Grid& grid, std::size_t column, const std::vector<double>& values, bool least);
 
 }  // namespace muster::sim::report

@@ -93,7 +93,7 @@ TEST(ArenaReport, NamesOfJobsAreTextAndNothingElse) {
 TEST(JobsReport, HasTheWaitsAndWhoHeldGpusWhen) {
   ManualClock clock;
   std::vector<JobsRun> runs;
-  for (const char* policy : {"fifo", "srtf"}) {
+  for (const char* policy : {"fifo", "srtf", "tiresias"}) {
     auto run = RunJobs(
         {.workload = Lab() + "/jobs.csv", .policy = policy, .nodes = 2, .over_time = true}, clock);
     ASSERT_TRUE(run);
@@ -110,11 +110,20 @@ TEST(JobsReport, HasTheWaitsAndWhoHeldGpusWhen) {
   }
   const auto files = JobsReport({"1.2.3", {{"workload", "jobs.csv"}}, 0}, runs);
   EXPECT_THAT(Names(files), ElementsAre("index.html", "jct.svg", "utilisation.svg",
-                                        "gantt-fifo.svg", "gantt-srtf.svg"));
+                                        "gantt-fifo.svg", "gantt-srtf.svg", "gantt-tiresias.svg"));
   for (const char* said : {"mean wait", "preemptions", "2 nodes of 8 GPUs", "Mean JCT by queue",
-                           "team-3", "1.2.3", "<strong>"}) {
+                           "team-3", "1.2.3", "<strong>", "srtf (oracle)", "without oracles"}) {
     EXPECT_THAT(files[0].text, HasSubstr(said));
   }
+}
+
+TEST(BestOf, OraclesDoNotCount) {
+  const std::vector<Rated> all = {{"fifo", 9, "9 h"},
+                                  {"srtf (oracle)", 1, "1 h"},
+                                  {"muster", 3, "3 h"},
+                                  {"tiresias", 3.01, "3 h"}};
+  EXPECT_THAT(BestOf(all, true), ElementsAre(false, false, true, true));
+  EXPECT_THAT(BestOf({all[0], all[1]}, true), ElementsAre(false, false)) << "nothing to compare";
 }
 
 TEST(OpenbReport, ShowsTheSpreadWhereThereAreSeveralSeeds) {

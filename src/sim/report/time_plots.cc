@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "sim/oracles.h"
 #include "sim/report/charts.h"
 #include "sim/report/gantt.h"
 
@@ -141,7 +142,7 @@ Grid JctByKind(const std::vector<ArenaRuns>& policies, const std::string& kind) 
   Grid grid;
   grid.caption = "Mean JCT by " + kind;
   grid.head = {kind, "jobs"};
-  for (const auto& one : policies) grid.head.push_back(one.policy);
+  for (const auto& one : policies) grid.head.push_back(ShownName(one.policy));
   for (const auto& [name, jobs] : applications) {
     grid.rows.push_back({{name}, {fmt::format("{}", jobs)}});
     std::vector<double> means;
@@ -154,11 +155,14 @@ Grid JctByKind(const std::vector<ArenaRuns>& policies, const std::string& kind) 
       }
       means.push_back(Mean(times));
     }
-    for (auto& text : Durations(means)) grid.rows.back().push_back({std::move(text)});
-    const auto best =
-        Durations(means)[static_cast<std::size_t>(std::ranges::min_element(means) - means.begin())];
-    for (std::size_t i = 2; i < grid.rows.back().size(); ++i) {
-      grid.rows.back()[i].best = policies.size() > 1 && grid.rows.back()[i].text == best;
+    const auto texts = Durations(means);
+    std::vector<Rated> all;
+    for (std::size_t i = 0; i < means.size(); ++i) {
+      all.push_back({grid.head[2 + i], means[i], texts[i]});
+    }
+    const auto best = BestOf(all, true);
+    for (std::size_t i = 0; i < means.size(); ++i) {
+      grid.rows.back().push_back({texts[i], best[i]});
     }
   }
   return grid;

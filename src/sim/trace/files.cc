@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -113,6 +114,18 @@ Result<std::string> TraceFiles::Read(const std::string& path) const {
     return Fail(ErrorCode::kInternal, fmt::format("cannot read {}: no memory", path));
   }
   return Unpack(file.get(), path, folder_.empty() ? kMostBytes : kMostBytesWithin);
+}
+
+std::string TraceFiles::Whole(const std::string& path) const {
+  std::error_code ignored;
+  return folder_.empty() ? std::filesystem::absolute(path, ignored).string() : path;
+}
+
+Result<void> TraceFiles::Check(const std::string& path) const {
+  const auto at = Open(path, O_RDONLY | O_NONBLOCK);
+  if (!at) return tl::unexpected(at.error());
+  ::close(*at);
+  return {};
 }
 
 Result<std::vector<std::string>> TraceFiles::Names(const std::string& folder) const {

@@ -23,6 +23,10 @@ class TraceFiles {
   static TraceFiles Within(std::string folder);
 
   Result<std::string> Read(const std::string& path) const;
+  // The path with all folders that it may have above it.
+  std::string Whole(const std::string& path) const;
+  // That it could be read, a file or a folder.
+  Result<void> Check(const std::string& path) const;
   // What is in a folder, in the order of the names.
   Result<std::vector<std::string>> Names(const std::string& folder) const;
 

@@ -1,9 +1,9 @@
 // The algorithms of the collectives, over a group. n members, S bytes, a message costs a + bytes*b.
 //
-//   direct        2a + 2(n-1)/n S b      each sums one part over all, in the order of the group, in
+//   direct        n a + 2(n-1)/n S b     each sums one part over all, in the order of the group, in
 //                                        place; then all fetch the parts
 //   ring          2(n-1)a + 2(n-1)/n S b each talks to two; sums while it receives
-//   tree          2 log2(n) (a + S b)    few messages: for small S
+//   tree          2 log2(n) (a + S b)    and a sum a level; few messages: for small S
 //   hierarchical  direct on each host, a ring of one lane per local member across hosts
 //
 // All give every member the same bits. Nobody returns before others need what he offered.

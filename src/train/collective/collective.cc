@@ -21,13 +21,18 @@ double Seconds(std::int64_t since_ns) {
 
 }  // namespace
 
-Collective::Collective(Fabric& fabric, const CostModel& model, std::uint16_t channel)
-    : fabric_(fabric), model_(model), channel_(channel) {}
+Collective::Collective(Fabric& fabric, const CollectiveOptions& options)
+    : fabric_(fabric),
+      model_(options.model),
+      channel_(options.channel),
+      members_(options.members > 0 ? options.members : fabric.size()) {}
 
-Result<std::unique_ptr<Collective>> Collective::Open(Fabric& fabric, const CostModel& model,
-                                                     std::uint16_t channel) {
-  MUSTER_CHECK(channel < 0x8000, "a channel has 15 bits");
-  std::unique_ptr<Collective> out(new Collective(fabric, model, channel));
+Result<std::unique_ptr<Collective>> Collective::Open(Fabric& fabric,
+                                                     const CollectiveOptions& options) {
+  MUSTER_CHECK(options.channel < 0x8000, "a channel has 15 bits");
+  std::unique_ptr<Collective> out(new Collective(fabric, options));
+  MUSTER_CHECK(fabric.rank() < out->members_, "only members make a collective");
+  MUSTER_CHECK(out->members_ <= fabric.size(), "members are of the fabric");
   if (auto learned = out->Kept(out->LearnHosts()); !learned) {
     return tl::unexpected(learned.error());
   }
@@ -35,7 +40,7 @@ Result<std::unique_ptr<Collective>> Collective::Open(Fabric& fabric, const CostM
 }
 
 Group Collective::NextGroup() {
-  Group group{&fabric_, std::vector<int>(static_cast<std::size_t>(fabric_.size())),
+  Group group{&fabric_, std::vector<int>(static_cast<std::size_t>(members_)),
               static_cast<std::size_t>(fabric_.rank()), 0};
   std::iota(group.ranks.begin(), group.ranks.end(), 0);
   group.base = (Tag{1} << 63U) | (Tag{channel_} << 48U) | ((calls_++ & 0xFFFFFFU) << 24U);
@@ -104,7 +109,7 @@ Result<void> Collective::ProbeLink(bool near, int first, int second, LinkCost& c
 
 Result<void> Collective::Probe() {
   const auto neighbour = [&](bool near) {
-    for (int rank = 1; rank < fabric_.size(); ++rank) {
+    for (int rank = 1; rank < members_; ++rank) {
       if ((hosts_[static_cast<std::size_t>(rank)] == hosts_[0]) == near) return rank;
     }
     return -1;
@@ -160,7 +165,7 @@ Result<void> Collective::Barrier() { return Kept(muster::train::Barrier(NextGrou
 
 std::span<float> Collective::Part(std::span<float> values, int rank) const {
   return Cut(values, PartOf({0, values.size()}, static_cast<std::size_t>(rank),
-                            static_cast<std::size_t>(fabric_.size())));
+                            static_cast<std::size_t>(members_)));
 }
 
 }  // namespace muster::train

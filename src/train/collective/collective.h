@@ -20,11 +20,17 @@
 
 namespace muster::train {
 
+struct CollectiveOptions {
+  CostModel model = {};
+  std::uint16_t channel = 0;
+  int members = 0;  // the first so many of the fabric; 0: all
+};
+
 class Collective {
  public:
   // Exchanges who shares memory with whom: all members make it at the same place.
-  static Result<std::unique_ptr<Collective>> Open(Fabric& fabric, const CostModel& model = {},
-                                                  std::uint16_t channel = 0);
+  static Result<std::unique_ptr<Collective>> Open(Fabric& fabric,
+                                                  const CollectiveOptions& options = {});
 
   // Measures messages to a near and a far peer, some milliseconds; all members take what rank 0 and
   // its peers saw.
@@ -45,7 +51,7 @@ class Collective {
   std::span<float> Part(std::span<float> values, int rank) const;
 
  private:
-  Collective(Fabric& fabric, const CostModel& model, std::uint16_t channel);
+  Collective(Fabric& fabric, const CollectiveOptions& options);
   Group NextGroup();
   Result<void> LearnHosts();
   Result<void> ProbeLink(bool near, int first, int second, LinkCost& cost);
@@ -54,6 +60,7 @@ class Collective {
   Fabric& fabric_;
   CostModel model_;
   const std::uint16_t channel_;
+  const int members_;
   std::uint64_t calls_ = 0;
   std::vector<int> hosts_;
 };

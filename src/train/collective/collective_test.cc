@@ -205,6 +205,27 @@ TEST(CollectiveLossTest, TheDeathOfAMemberEndsACollectiveAndTheOthersGoOn) {
   }
 }
 
+// As in a view that somebody leaves: nobody waits for who is in the fabric and not in the
+// collective.
+TEST(CollectiveMembersTest, TheFirstMembersOfAFabricGoOnWithoutTheLast) {
+  std::vector<MeshOptions> options(4, TestOptions());
+  for (std::size_t i = 0; i < 4; ++i) options[i].host = "aabb"[i];
+  TestGang gang(options, [](Worker& worker) {
+    const auto fabric = worker.Enter(1);
+    ASSERT_TRUE(fabric);
+    if (worker.rank == 3) return worker.End();
+    auto collective = Collective::Open(*fabric, {.members = 3});
+    ASSERT_TRUE(collective);
+    ASSERT_TRUE((*collective)->Probe());
+    std::vector<float> values(1000, 1.0F);
+    ASSERT_TRUE((*collective)->AllReduce(values));
+    EXPECT_EQ(values, std::vector<float>(values.size(), 3.0F));
+    EXPECT_EQ((*collective)->hosts(), (std::vector<int>{0, 0, 2}));
+    worker.End();
+  });
+  gang.EndAll();
+}
+
 TEST(CostModelTest, PicksBySizeAndTopology) {
   const CostModel model;
   const std::size_t small = 64, large = 64 << 20;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "base/check.h"
 #include "train/compute/settings.h"
 
@@ -66,6 +68,16 @@ Result<OptimizerSpec> ParseOptimizer(std::string_view text) {
   out.beta2 = static_cast<float>(beta2);
   out.epsilon = static_cast<float>(epsilon);
   return out;
+}
+
+void KeepWhereNotFinite(const UpdateIn& in, const UpdateOut& out) {
+  for (std::size_t i = 0; i < in.gradient.size(); ++i) {
+    if (std::isfinite(in.gradient[i])) continue;
+    out.parameters[i] = in.parameters[i];
+    for (std::size_t plane = 0; plane < in.state.size(); ++plane) {
+      if (!in.state[plane].empty()) out.state[plane][i] = in.state[plane][i];
+    }
+  }
 }
 
 std::size_t Optimizer::StateFloats() const {

@@ -41,6 +41,10 @@ struct UpdateOut {
   std::array<std::span<float>, 2> state = {};
 };
 
+// Takes back what an update made of numbers whose gradient is infinite or none at all: they and
+// their state stay as they were. A state that is not there is empty.
+void KeepWhereNotFinite(const UpdateIn& in, const UpdateOut& out);
+
 class Optimizer {
  public:
   Optimizer(const Kernels& kernels, const OptimizerSpec& spec) : kernels_(kernels), spec_(spec) {}

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "train/compute/testing.h"
@@ -101,6 +103,31 @@ TEST(OptimizerTest, AveragesOfAdamForgetByBatches) {
     EXPECT_NEAR(static_cast<double>(before - parameter[0]), 0.01, 1e-5) << batches;
     EXPECT_NEAR(static_cast<double>(first[0]), static_cast<double>(one_first[0]), 1e-5);
     EXPECT_NEAR(static_cast<double>(second[0]), static_cast<double>(one_second[0]), 1e-5);
+  }
+}
+
+TEST(OptimizerTest, WhatHasNoFiniteGradientStaysWithItsState) {
+  constexpr float kInfinite = std::numeric_limits<float>::infinity();
+  const std::vector<float> gradient{1, kInfinite, -kInfinite, std::nanf(""), -2};
+  for (const char* spec : {"sgd", "sgd:momentum=0.9", "adam"}) {
+    const Optimizer optimizer(FastKernels(), *ParseOptimizer(spec));
+    const std::vector<float> parameters{1, 2, 3, 4, 5}, state{0.1F, 0.2F, 0.3F, 0.4F, 0.5F};
+    std::vector<std::vector<float>> planes(2, std::vector<float>(gradient.size(), -1));
+    std::vector<float> after(gradient.size());
+    UpdateIn in{parameters, gradient};
+    UpdateOut out{after};
+    for (std::size_t plane = 0; plane < optimizer.StateFloats(); ++plane) {
+      in.state[plane] = state;
+      out.state[plane] = planes[plane];
+    }
+    optimizer.Update(1, 0.1F, in, out);
+    KeepWhereNotFinite(in, out);
+    for (const std::size_t stays : {1U, 2U, 3U}) EXPECT_EQ(after[stays], parameters[stays]) << spec;
+    for (const std::size_t moves : {0U, 4U}) EXPECT_NE(after[moves], parameters[moves]) << spec;
+    for (std::size_t plane = 0; plane < optimizer.StateFloats(); ++plane) {
+      for (const std::size_t stays : {1U, 2U, 3U}) EXPECT_EQ(planes[plane][stays], state[stays]);
+      for (const std::size_t moves : {0U, 4U}) EXPECT_NE(planes[plane][moves], state[moves]);
+    }
   }
 }
 

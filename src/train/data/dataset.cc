@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -92,7 +93,13 @@ Result<TrainAndTest> OpenDataset(std::string_view name, std::size_t context) {
   const auto colon = name.find(':');
   const auto word = name.substr(0, colon);
   const std::string path(colon == std::string_view::npos ? "" : name.substr(colon + 1));
-  if (word == "digits") return OpenDigits(path.empty() ? kDigitsFile : path);
+  if (word == "digits") {
+    const char* home = std::getenv("HOME");
+    const auto found =
+        path.empty() ? FindDigits(home == nullptr ? "" : home) : Result<std::string>(path);
+    if (!found) return tl::unexpected(found.error());
+    return OpenDigits(*found);
+  }
   if (word == "fashion") return OpenFashion(path.empty() ? kFashionFolder : path);
   if (word == "text") return OpenText(path.empty() ? kTextFile : path, context);
   if (path.empty()) {

@@ -83,6 +83,18 @@ TEST_F(DatasetTest, DigitsAreSplitSoThatNoneIsInBoth) {
   }
 }
 
+TEST_F(DatasetTest, DigitsThatWereFetchedAreFoundBelowTheHomeFolder) {
+  if (std::filesystem::exists(kDigitsFile)) GTEST_SKIP() << "python3-sklearn is installed";
+  const auto none = FindDigits(folder_);
+  ASSERT_FALSE(none.has_value());
+  EXPECT_THAT(Describe(none.error()), HasSubstr(folder_ + "/.cache/muster/digits.csv.gz"));
+  EXPECT_THAT(Describe(none.error()), HasSubstr("examples/train/fetch-digits"));
+  std::filesystem::create_directories(folder_ + "/.cache/muster");
+  const auto path = Pack(kFetchedDigits, DigitLines());
+  EXPECT_EQ(FindDigits(folder_).value(), path);
+  EXPECT_TRUE(OpenDigits(path).has_value());
+}
+
 TEST_F(DatasetTest, AFileThatIsNotThereSaysHowToGetIt) {
   EXPECT_THAT(Describe(OpenDataset("digits:/none").error()),
               HasSubstr("apt-get download python3-sklearn"));

@@ -1,6 +1,7 @@
 #include "train/data/files.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -97,6 +98,10 @@ std::optional<double> TakeNumber(std::string_view& rest) {
   return out;
 }
 
+constexpr char kDigitsHint[] =
+    "fetch them once with examples/train/fetch-digits; or apt-get download python3-sklearn && "
+    "dpkg-deb -x python3-sklearn_*.deb sklearn, then "
+    "digits:sklearn/usr/lib/python3/dist-packages/sklearn/datasets/data/digits.csv.gz";
 constexpr char kFashionHint[] = "apt-get install dataset-fashion-mnist, or fashion:FOLDER";
 
 // The header of an IDX file: what it holds, then its sizes.
@@ -181,11 +186,20 @@ class Text : public Dataset {
 
 }  // namespace
 
+Result<std::string> FindDigits(const std::string& home) {
+  // Not by std::filesystem: torch 2.11 exports functions of an older one.
+  const auto there = [](const std::string& path) { return ::access(path.c_str(), R_OK) == 0; };
+  if (there(kDigitsFile)) return kDigitsFile;
+  std::string fetched = fmt::format("{}/{}", home, kFetchedDigits);
+  if (there(fetched)) return fetched;
+  return Fail(ErrorCode::kNotFound,
+              fmt::format("there are no handwritten digits here: neither {} nor {} can be read",
+                          kDigitsFile, fetched),
+              kDigitsHint);
+}
+
 Result<TrainAndTest> OpenDigits(const std::string& file) {
-  constexpr char kHint[] =
-      "apt-get download python3-sklearn && dpkg-deb -x python3-sklearn_*.deb sklearn, then "
-      "digits:sklearn/usr/lib/python3/dist-packages/sklearn/datasets/data/digits.csv.gz";
-  const auto text = ReadUnpacked(file, kHint);
+  const auto text = ReadUnpacked(file, kDigitsHint);
   if (!text) return tl::unexpected(text.error());
   constexpr std::size_t kPoints = 64;
   std::vector<unsigned char> bytes, classes;
@@ -197,14 +211,15 @@ Result<TrainAndTest> OpenDigits(const std::string& file) {
         return Fail(ErrorCode::kInvalid,
                     fmt::format("{}, line {}: not 64 numbers from 0 to 16 and a digit", file,
                                 classes.size() + 1),
-                    kHint);
+                    kDigitsHint);
       }
       (i < kPoints ? bytes : classes).push_back(static_cast<unsigned char>(*number));
     }
     while (!rest.empty() && (rest.front() == '\n' || rest.front() == '\r')) rest.remove_prefix(1);
   }
   if (classes.size() < 5) {
-    return Fail(ErrorCode::kInvalid, fmt::format("{} has {} samples", file, classes.size()), kHint);
+    return Fail(ErrorCode::kInvalid, fmt::format("{} has {} samples", file, classes.size()),
+                kDigitsHint);
   }
   return Split(std::make_shared<Images>(fmt::format("handwritten digits, 8 x 8, from {}", file),
                                         kPoints, 1.0F / 16.0F, std::move(bytes),

@@ -1,6 +1,7 @@
 // Members, second part: how a worker that starts finds the others, or finds that there are none.
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "train/members/keys.h"
 #include "train/members/members.h"
@@ -11,6 +12,16 @@ namespace muster::train {
 namespace {
 
 constexpr auto kPatience = std::chrono::milliseconds(50);  // before knocking again
+
+// Time-outs. A member that is gone is out of the newest view long before as many have passed.
+constexpr std::int64_t kRefused = 10;    // by one of its members, and that is the last word
+constexpr std::int64_t kUnreached = 20;  // one of its members, and it may be that one who dials
+constexpr int kMostDoublings = 6;
+
+// Time-outs to wait after so many setbacks.
+std::int64_t PatienceAfter(int setbacks) {
+  return setbacks == 0 ? 0 : std::int64_t{1} << std::min(setbacks - 1, kMostDoublings);
+}
 
 }  // namespace
 
@@ -30,9 +41,12 @@ Result<std::optional<ChangeMessage>> Members::Newest() {
   }
 }
 
-bool Members::KnockAt(const std::vector<Endpoint>& members) {
-  bool reached = false;
-  for (const auto& member : members) {
+// A view with one that its members do not reach breaks as soon as it is entered, which costs them
+// more than a step: so one that does not reach all of them waits first, and so does one with which
+// no view came about the last time.
+bool Members::KnockAt(const View& newest) {
+  std::size_t reached = 0;
+  for (const auto& member : newest.members) {
     const auto connected = mesh_->Connect(member);
     if (!connected) {
       const auto code = connected.error().code;
@@ -40,14 +54,21 @@ bool Members::KnockAt(const std::vector<Endpoint>& members) {
       if (for_good) refused_ = connected.error();
       continue;
     }
-    {
-      const Lock lock(mutex_);
-      gone_.erase(member.id);
-    }
-    mesh_->Tell(member.id, Encode(JoinMessage{mesh_->self(), options_.server}));
-    reached = true;
+    const Lock lock(mutex_);
+    gone_.erase(member.id);
+    ++reached;
   }
-  return reached;
+  const bool all = reached == newest.members.size();
+  const bool knocks = Waited(*came_ns_, PatienceAfter(options_.setbacks)) &&
+                      (all || Waited(newest_since_ns_, kUnreached));
+  for (const auto& member : newest.members) {
+    if (knocks) mesh_->Tell(member.id, Encode(JoinMessage{mesh_->self(), options_.server}));
+  }
+  return reached > 0;
+}
+
+bool Members::Waited(std::int64_t since_ns, std::int64_t timeouts) {
+  return clock_.MonotonicNs() - since_ns >= timeouts * options_.mesh.timeout_ms * 1'000'000;
 }
 
 Result<void> Members::AgreeOnTerms() {
@@ -102,11 +123,17 @@ Result<bool> Members::NobodyIsThere(const std::optional<ChangeMessage>& last) {
     const auto checkpoint = options_.newest_checkpoint();
     if (newest.leaving.empty() || (checkpoint && checkpoint->second >= newest.step)) return true;
   }
+  const auto now_ns = clock_.MonotonicNs();
+  if (!came_ns_) came_ns_ = now_ns;
+  if (std::exchange(newest_, newest.generation) != newest.generation) newest_since_ns_ = now_ns;
   refused_.reset();
-  if (KnockAt(newest.members)) return false;
-  auto old = LeaseIsOld();
   // Another process may have got the port of one that is gone: only where somebody is there for
-  // sure is a refusal the last word.
+  // sure, and the view stays as it is, is a refusal the last word.
+  if (KnockAt(newest)) {
+    if (refused_ && Waited(newest_since_ns_, kRefused)) return tl::unexpected(*refused_);
+    return false;
+  }
+  auto old = LeaseIsOld();
   if (old && !*old && refused_ && lease_renewed_) return tl::unexpected(*refused_);
   return old;
 }

@@ -179,7 +179,9 @@ ChangeMessage Members::Propose(bool& recoverable) const {
   const auto gone = CutOff();
   ChangeMessage out;
   out.view.generation = view_.generation + 1;
-  std::set<std::int64_t, std::greater<>> steps;
+  // The least that somebody has completed comes first: all of them hold it, with all their mirrors,
+  // where a later one may be held by few, who may be lost as well before the others have it.
+  std::set<std::int64_t> steps;
   for (const auto& who : Everybody()) {
     if (gone.contains(who.id)) continue;
     const bool goes = leaving_.contains(who.id) || !view_.RankOf(who.id);

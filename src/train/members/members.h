@@ -34,6 +34,7 @@ struct MembersOptions {
   int min_workers = 1;    // fewer do not work, but wait for others
   int first_workers = 1;  // the same for the first view that works; who starts together starts so
   bool server = false;    // this one keeps parameters and computes nothing
+  int setbacks = 0;       // so often in a row no view with this worker came about
   // Whether the state of this step can be pieced together from what is held.
   std::function<bool(const Holdings&, std::int64_t step)> recoverable;
   // A checkpoint to begin from where it cannot: the file and its step; none: from the start. May
@@ -103,8 +104,9 @@ class Members {
   Result<bool> NobodyIsThere(const std::optional<ChangeMessage>& last);
   Result<void> AgreeOnTerms();
   Result<std::optional<ChangeMessage>> Newest();
-  // True: somebody was reached.
-  bool KnockAt(const std::vector<Endpoint>& members);
+  // Where it may. True: somebody was reached.
+  bool KnockAt(const View& newest);
+  bool Waited(std::int64_t since_ns, std::int64_t timeouts);
   Result<std::optional<ChangeMessage>> Found(const View& before);
   Result<bool> LeaseIsOld();
 
@@ -151,6 +153,9 @@ class Members {
   std::int64_t lease_seen_ns_ = 0;
   bool lease_renewed_ = false;    // while it was looked at
   std::optional<Error> refused_;  // by one at whose door it knocked: why
+  std::optional<std::int64_t> came_ns_;
+  std::uint64_t newest_ = 0;  // the view that it wants to join,
+  std::int64_t newest_since_ns_ = 0;
 };
 
 }  // namespace muster::train

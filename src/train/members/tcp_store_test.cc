@@ -1,5 +1,6 @@
 #include "train/members/tcp_store.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -9,6 +10,7 @@
 #include <set>
 #include <thread>
 
+#include "base/hex.h"
 #include "base/secret.h"
 #include "train/members/store_server.h"
 #include "train/mesh/address.h"
@@ -25,7 +27,9 @@ std::int64_t Soon() { return NowNs() + kLongMs * 1'000'000; }
 
 class TcpStoreTest : public ::testing::Test {
  protected:
-  TcpStoreTest() : folder_(std::filesystem::temp_directory_path() / ("store-" + NewSecretHex(6))) {
+  TcpStoreTest()
+      : folder_(std::filesystem::temp_directory_path() / ("store-" + NewSecretHex(6))),
+        host_(LoopbackOfNobody()) {
     Serve();
   }
   ~TcpStoreTest() override {
@@ -35,24 +39,37 @@ class TcpStoreTest : public ::testing::Test {
 
   void Serve(std::int64_t timeout_ms = kLongMs) {
     server_.reset();
-    auto server = StoreServer::Open({folder_, "127.0.0.1", kSecret, timeout_ms});
+    auto server = StoreServer::Open({folder_, host_, kSecret, timeout_ms});
     ASSERT_TRUE(server) << server.error().message;
     server_ = std::move(*server);
   }
+  // Tries for long, also where its time-out is short.
   std::unique_ptr<TcpStore> Client(std::int64_t timeout_ms = kLongMs) const {
-    auto store = TcpStore::Open({server_->address(), kSecret, timeout_ms}, 0);
+    auto store = TcpStore::Open({server_->address(), kSecret, timeout_ms}, kLongMs);
     EXPECT_TRUE(store) << store.error().message;
     return store ? std::move(*store) : nullptr;
   }
   // Why nothing could be opened there.
-  static Error Why(const std::string& address, const std::string& secret = kSecret) {
-    const auto store = TcpStore::Open({address, secret, 200}, 0);
+  static Error Why(const std::string& address, const std::string& secret = kSecret,
+                   std::int64_t timeout_ms = kLongMs) {
+    const auto store = TcpStore::Open({address, secret, timeout_ms}, 0);
     EXPECT_FALSE(store);
     return store ? Error{} : store.error();
   }
 
   std::string folder_;
+  std::string host_;
   std::unique_ptr<StoreServer> server_;
+
+ private:
+  // An address of this machine on which nobody else takes a port while the server is away.
+  static std::string LoopbackOfNobody() {
+    const auto drawn = FromHex(NewSecretHex(3));
+    const auto part = [&](std::size_t i) {
+      return 1 + static_cast<unsigned char>((*drawn)[i]) % 254;
+    };
+    return fmt::format("127.{}.{}.{}", part(0), part(1), part(2));
+  }
 };
 
 TEST_F(TcpStoreTest, WhatOneClaimsStandsForAll) {
@@ -133,12 +150,12 @@ TEST_F(TcpStoreTest, AServerThatIsStartedAgainGoesOnOnItsPort) {
 }
 
 TEST_F(TcpStoreTest, AStoreThatIsAwayFailsTheCallInTime) {
-  const auto store = Client(100);
+  const auto store = Client(500);
   server_.reset();
   EXPECT_EQ(store->Read("view-1").error().code, ErrorCode::kUnavailable);
   // One that is frozen: connections are taken by the kernel, nobody answers.
   const auto frozen = ListenTcp("127.0.0.1");
-  const auto error = Why(frozen->address);
+  const auto error = Why(frozen->address, kSecret, 200);
   EXPECT_EQ(error.code, ErrorCode::kTimeout);
   EXPECT_THAT(error.message, HasSubstr("the store at"));
 }
@@ -155,6 +172,44 @@ TEST_F(TcpStoreTest, WhoCannotBeServedIsToldWhy) {
   EXPECT_FALSE(StoreServer::Open({folder_, "192.0.2.1", kSecret, 100}));
 }
 
+// On either side.
+TEST_F(TcpStoreTest, AnotherVersionIsRefusedWithAReason) {
+  constexpr std::uint16_t kNewer = kMeshVersion + 1;
+  auto newer = StoreIdentity(kStoreClientId, kSecret);
+  newer.version = kNewer;
+  Endpoint server;
+  server.id = kStoreId;
+  server.address = server_->address();
+  const auto dialed = DialPeer(newer, server, false, Soon());
+  ASSERT_FALSE(dialed);
+  EXPECT_EQ(dialed.error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(
+      dialed.error().message,
+      HasSubstr(fmt::format("speaks version {} of the mesh, this one {}", kMeshVersion, kNewer)));
+  auto other = ListenTcp("127.0.0.1");
+  const auto identity = [] {
+    auto out = StoreIdentity(kStoreId, kSecret);
+    out.version = kNewer;
+    return out;
+  }();
+  std::thread answering([&] {
+    EXPECT_TRUE(AwaitSocket(other->fd.get(), POLLIN, Soon()));
+    Greeter greeter(identity, AcceptOn(other->fd.get()).fd, false, Soon());
+    auto step = Greeter::Step::kMore;
+    while (step == Greeter::Step::kMore && AwaitSocket(greeter.fd(), POLLIN, Soon())) {
+      step = greeter.Read();
+    }
+    EXPECT_EQ(step, Greeter::Step::kOver);
+  });
+  const auto error = Why(other->address);
+  EXPECT_EQ(error.code, ErrorCode::kInvalid);
+  EXPECT_THAT(error.message, HasSubstr("the store at " + other->address));
+  EXPECT_THAT(error.message, HasSubstr(fmt::format("speaks version {} of the mesh, this one {}",
+                                                   kNewer, kMeshVersion)));
+  EXPECT_THAT(error.hint, HasSubstr("one version of Muster"));
+  answering.join();
+}
+
 TEST_F(TcpStoreTest, SomethingElseThatAnswersIsNoStore) {
   auto other = ListenTcp("127.0.0.1");
   std::thread answering([&] {
@@ -169,7 +224,7 @@ TEST_F(TcpStoreTest, SomethingElseThatAnswersIsNoStore) {
 }
 
 TEST_F(TcpStoreTest, StrangersDoNotKeepFriendsOut) {
-  Serve(300);
+  Serve(1000);
   for (const std::string& garbage :
        {std::string("GET / HTTP/1.1\r\n\r\n"), std::string(100'000, '\xff'),
         "mustertm" + std::string(1000, '\0'), "mustertm\x01" + std::string(1000, '\xff')}) {
@@ -218,6 +273,47 @@ TEST_F(TcpStoreTest, WhatIsChangedOnTheWayIsNotBelieved) {
   }
   relaying.join();
   EXPECT_EQ(**Client()->Read("view-1"), "true");
+}
+
+// Someone on the way records what a client says, its question too; said again, it is not heard.
+TEST_F(TcpStoreTest, WhatIsSaidAgainIsNotBelieved) {
+  auto relay = ListenTcp("127.0.0.1");
+  std::string recorded;
+  std::thread relaying([&] {
+    EXPECT_TRUE(AwaitSocket(relay->fd.get(), POLLIN, Soon()));
+    const auto from = AcceptOn(relay->fd.get());
+    const auto to = DialTcp(server_->address(), Soon());
+    while (true) {
+      std::array<pollfd, 2> both{{{from.fd.get(), POLLIN, 0}, {to->get(), POLLIN, 0}}};
+      ::poll(both.data(), both.size(), -1);
+      const bool asks = both[0].revents != 0;
+      std::array<char, 4096> piece;
+      const auto got = ::recv(both[asks ? 0 : 1].fd, piece.data(), piece.size(), 0);
+      if (got <= 0) break;
+      const auto bytes = static_cast<std::size_t>(got);
+      if (asks) recorded.append(piece.data(), bytes);
+      ::send(both[asks ? 1 : 0].fd, piece.data(), bytes, MSG_NOSIGNAL);
+    }
+  });
+  {
+    auto store = TcpStore::Open({relay->address, kSecret, kLongMs}, 0);
+    ASSERT_TRUE(store) << store.error().message;
+    EXPECT_TRUE((*store)->Write("lease", "old"));
+  }
+  relaying.join();
+  const auto client = Client();
+  ASSERT_TRUE(client->Write("lease", "new"));
+  const auto fd = DialTcp(server_->address(), Soon());
+  ASSERT_TRUE(fd);
+  const auto said = ::send(fd->get(), recorded.data(), recorded.size(), MSG_NOSIGNAL);
+  EXPECT_EQ(said, static_cast<ssize_t>(recorded.size()));
+  std::array<char, 4096> piece;
+  ssize_t got = 1;
+  while (got > 0) {  // an answer to the greeting, then the end
+    EXPECT_TRUE(AwaitSocket(fd->get(), POLLIN, Soon()));
+    got = ::recv(fd->get(), piece.data(), piece.size(), 0);
+  }
+  EXPECT_EQ(**client->Read("lease"), "new");
 }
 
 }  // namespace

@@ -1,5 +1,9 @@
 // Frame: what goes over a connection: a header of fixed size, and as many bytes as it says.
 //
+// Where frames are encrypted, a seal follows the header, and another one the payload, where there
+// is any: whoever reads must believe a length before it has what the length is of, and one that was
+// changed would make it take all that comes later for payload.
+//
 // Frames of kind kWire... are about bulk bytes that take another way (wire.h): they are small, and
 // say what comes there.
 #pragma once
@@ -26,7 +30,8 @@ struct FrameHeader {
   std::uint32_t unused = 0;
   std::uint64_t generation = 0, tag = 0, length = 0;
 };
-constexpr std::uint64_t kMostTold = std::uint64_t{64} << 20U;
+// The largest message is of a view, which is no larger in a store.
+constexpr std::uint64_t kMostTold = std::uint64_t{4} << 20U;
 constexpr std::uint64_t kMostBulk = std::uint64_t{1} << 36U;
 
 }  // namespace muster::train

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -19,8 +20,9 @@ constexpr std::int64_t kCrowdedSpinNs = 2'000;
 constexpr int kSpinsPerLook = 16;  // at the clock
 
 Slot& SlotFor(std::array<Slot, kPairSlots>& slots, Tag tag, std::size_t probe) {
-  static_assert(kPairSlots == 128);
-  return slots[((tag * 0x9E3779B97F4A7C15ULL >> 57U) + probe) % kPairSlots];
+  static_assert(std::has_single_bit(kPairSlots));
+  constexpr int kUnused = 64 - std::countr_zero(kPairSlots);  // bits of the product
+  return slots[((tag * 0x9E3779B97F4A7C15ULL >> kUnused) + probe) % kPairSlots];
 }
 
 int Processors() {
@@ -171,12 +173,28 @@ void GangFabric::Offer(int peer, Tag tag, std::span<const std::byte> bytes) {
   }
 }
 
-bool GangFabric::OfferInTable(Peer& peer, Tag tag, std::span<const std::byte> bytes) {
-  Slot* slot = nullptr;
-  for (std::size_t probe = 0; probe < kProbes && slot == nullptr; ++probe) {
-    Slot& tried = SlotFor(peer.link->offers(), tag, probe);
-    if (StateOf(tried.word.load()) == SlotState::kFree) slot = &tried;
+// A free one, else one that the peer is done with: who offered there may ask for it only a step
+// later. Null: there is none.
+Slot* GangFabric::SlotToUse(Peer& peer, Tag tag) {
+  auto& slots = peer.link->offers();
+  for (std::size_t probe = 0; probe < kProbes; ++probe) {
+    Slot& tried = SlotFor(slots, tag, probe);
+    if (StateOf(tried.word.load()) == SlotState::kFree) return &tried;
   }
+  for (std::size_t probe = 0; probe < kProbes; ++probe) {
+    Slot& tried = SlotFor(slots, tag, probe);
+    const auto before = peer.offered.find(tried.tag.load(std::memory_order_relaxed));
+    if (before == peer.offered.end() || before->second.slot != &tried) continue;
+    if (tried.word.load() != SlotWord(before->second.use, SlotState::kDone)) continue;
+    Free(before->second);
+    before->second = {.taken = true};
+    return &tried;
+  }
+  return nullptr;
+}
+
+bool GangFabric::OfferInTable(Peer& peer, Tag tag, std::span<const std::byte> bytes) {
+  Slot* const slot = SlotToUse(peer, tag);
   if (slot == nullptr) return false;
   Offered offered{slot, slot->word.load() / 4 + 1, {}};
   const std::byte* from = bytes.empty() ? segment_.data() : bytes.data();
@@ -318,10 +336,11 @@ Result<void> GangFabric::Taken(int peer, Tag tag) {
     }
   }
   if (offered.slot == nullptr && offered.use == 0 && aborted_) return Aborted();
-  const std::uint64_t done = SlotWord(offered.use, SlotState::kDone);
+  // Done, or another's by now.
+  const std::uint64_t open = SlotWord(offered.use, SlotState::kOffered);
   const bool good = Await(*at.link, [&] {
-    return offered.slot != nullptr ? offered.slot->word.load() == done
-                                   : at.link->Done(generation_, tag);
+    if (offered.slot != nullptr) return offered.slot->word.load() != open;
+    return offered.taken || at.link->Done(generation_, tag);
   });
   if (!good) return Aborted();
   const std::lock_guard lock(at.mutex);

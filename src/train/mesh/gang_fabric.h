@@ -53,9 +53,10 @@ class GangFabric final : public Fabric {
 
  private:
   struct Offered {
-    Slot* slot = nullptr;  // null: over the connection
+    Slot* slot = nullptr;  // null: over the connection, or taken
     std::uint64_t use = 0;
-    std::span<std::byte> bounced;
+    std::span<std::byte> bounced = {};
+    bool taken = false;  // the peer was done with it, and its slot is another's
   };
   struct Looked {
     Slot* slot = nullptr;
@@ -76,6 +77,7 @@ class GangFabric final : public Fabric {
 
   Peer& At(int peer) const;
   void Free(Offered& offered);
+  Slot* SlotToUse(Peer& peer, Tag tag);
   bool OfferInTable(Peer& peer, Tag tag, std::span<const std::byte> bytes);
   bool FindOffer(Peer& peer, Tag tag, Found& found);
   Result<Found> AwaitOffer(Peer& peer, Tag tag);

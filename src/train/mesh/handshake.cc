@@ -28,6 +28,8 @@ struct Prefix {
 };
 constexpr std::array<char, 8> kMagic{'m', 'u', 's', 't', 'e', 'r', 't', 'm'};
 constexpr std::size_t kMostBytes = 512;
+constexpr std::size_t kProofFds = 2;  // with the proof of a dialer who shares memory
+constexpr std::size_t kReadyFds = 1;  // with what a listener says then
 
 enum Kind : std::uint16_t { kHello = 1, kAnswer, kProof, kReady, kRefused };
 
@@ -192,6 +194,7 @@ struct Line {
                     fmt::format("the {} at {} closed the connection", self.peers, peer.address),
                     "its process may have ended");
       }
+      if (fds.size() > kReadyFds) return NoMember(self, peer);
       got += static_cast<std::size_t>(count);
     }
     return {};
@@ -267,7 +270,7 @@ Result<Trusted> DialPeer(const Identity& self, const Endpoint& peer, bool share,
   }
   if (auto ready = line.Next(kReady); !ready) return tl::unexpected(ready.error());
   if (share) {
-    if (line.fds.size() != 1) return NoMember(self, peer);
+    if (line.fds.size() != kReadyFds) return NoMember(self, peer);
     auto theirs = Segment::Map(std::move(line.fds[0]), false);
     if (!theirs) return tl::unexpected(theirs.error());
     out.theirs = std::move(*theirs);
@@ -307,6 +310,7 @@ Greeter::Step Greeter::Read() {
     if (got < 0 && errno == EAGAIN) return Step::kMore;
     if (got <= 0) return Step::kOver;
     if (!greeted_) fds_.clear();
+    if (fds_.size() > kProofFds) return Step::kOver;
     Append(buffer_, std::span(piece).first(static_cast<std::size_t>(got)));
   }
 }
@@ -352,7 +356,7 @@ Greeter::Step Greeter::TakeProof(const Bytes& message) {
     Refuse(Refusal::kSecret);
     return Step::kOver;
   }
-  return fds_.size() == (share_ ? 2U : 0U) ? Step::kProved : Step::kOver;
+  return fds_.size() == (share_ ? kProofFds : 0U) ? Step::kProved : Step::kOver;
 }
 
 bool Greeter::Map() {

@@ -3,8 +3,8 @@
 // The dialer says who it is, the listener answers with its proof of the secret, the dialer with its
 // own, the listener says ready; each proof covers everything said before, fresh numbers of both
 // sides among it, so a recording proves nothing. Before the dialer's proof the listener keeps at
-// most one message and no file descriptor of the other side, and gives up at a deadline. Where
-// memory is shared, its descriptors travel with the proof and with ready.
+// most one message of the other side and the two file descriptors that belong to a proof, and gives
+// up at a deadline. Where memory is shared, its descriptors travel with the proof and with ready.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@
 
 namespace muster::train {
 
-constexpr std::uint16_t kMeshVersion = 3;
+constexpr std::uint16_t kMeshVersion = 5;
 
 // What a member says of itself, and knows.
 struct Identity {

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -20,80 +21,104 @@ bool KernelCanWait() {
   return syscall(SYS_futex_waitv, nullptr, 0, 0, nullptr, 0) < 0 && errno == EINVAL;
 }
 
-// Two lives in memory that this process and its child map; no socket is between them.
+// What this process and a child of it share: their two lives; no socket is between them.
+struct Shared {
+  Life theirs, mine;
+  std::atomic<bool> ready;  // the child has its lifeline, or has dropped it if it is to
+};
+
+class Child {
+ public:
+  // Lives until it is killed.
+  explicit Child(bool drops = false) {
+    void* at =
+        mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return;
+    shared_ = static_cast<Shared*>(at);
+    pid_ = fork();
+    if (pid_ != 0) return;
+    Lifelines lines([](int) {});
+    lines.Add(1, nullptr, shared_->theirs, shared_->mine);
+    if (drops) lines.Remove(1);
+    shared_->ready = true;
+    while (true) pause();
+  }
+  ~Child() {
+    Kill();
+    if (shared_ != nullptr) munmap(shared_, sizeof(Shared));
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  void Await() {
+    ASSERT_GT(pid_, 0);
+    while (!shared_->ready) std::this_thread::yield();
+  }
+  // Returns when it is gone.
+  void Kill() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+  void Watch(Lifelines& lines, int key) { lines.Add(key, nullptr, shared_->mine, shared_->theirs); }
+
+ private:
+  Shared* shared_ = nullptr;
+  pid_t pid_ = -1;
+};
+
 class LifelineTest : public testing::Test {
  protected:
   void SetUp() override {
     if (!KernelCanWait()) GTEST_SKIP() << "the kernel has no futex_waitv";
-    void* at =
-        mmap(nullptr, 2 * sizeof(Life), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ASSERT_NE(at, MAP_FAILED);
-    lives_ = static_cast<Life*>(at);
   }
-  void TearDown() override {
-    if (child_ > 0) {
-      kill(child_, SIGKILL);
-      waitpid(child_, nullptr, 0);
-    }
-    if (lives_ != nullptr) munmap(lives_, 2 * sizeof(Life));
-  }
-  // A child that lives until it is killed, and drops its lifeline before if it is to.
-  void StartChild(bool drops) {
-    child_ = fork();
-    ASSERT_GE(child_, 0);
-    if (child_ > 0) return;
-    Lifelines lines([](int) {});
-    lines.Add(1, nullptr, lives_[0], lives_[1]);
-    if (drops) lines.Remove(1);
-    while (true) pause();
-  }
-  void AwaitChild() {
-    while (lives_[0].word.load() == 0) std::this_thread::yield();
-  }
-
-  Life* lives_ = nullptr;
-  pid_t child_ = -1;
 };
 
 TEST_F(LifelineTest, TellsOfAProcessThatIsKilled) {
-  StartChild(false);
+  Child child;
   std::promise<int> told;
-  Lifelines lines([&](int key) { told.set_value(key); });
-  lines.Add(7, nullptr, lives_[1], lives_[0]);
   auto key = told.get_future();
-  AwaitChild();
+  Lifelines lines([&](int ended) { told.set_value(ended); });
+  child.Watch(lines, 7);
+  child.Await();
   EXPECT_EQ(key.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
-  kill(child_, SIGKILL);
+  child.Kill();
   ASSERT_EQ(key.wait_for(seconds(20)), std::future_status::ready);
   EXPECT_EQ(key.get(), 7);
 }
 
 TEST_F(LifelineTest, TellsOfOneThatHadEndedBefore) {
-  StartChild(false);
-  AwaitChild();
-  kill(child_, SIGKILL);
-  waitpid(child_, nullptr, 0);
-  child_ = -1;
+  Child child;
+  child.Await();
+  child.Kill();
   std::promise<int> told;
-  Lifelines lines([&](int key) { told.set_value(key); });
-  lines.Add(7, nullptr, lives_[1], lives_[0]);
-  EXPECT_EQ(told.get_future().wait_for(seconds(20)), std::future_status::ready);
+  auto key = told.get_future();
+  Lifelines lines([&](int ended) { told.set_value(ended); });
+  child.Watch(lines, 7);
+  EXPECT_EQ(key.wait_for(seconds(20)), std::future_status::ready);
 }
 
+// Another one is killed after it: when that is told, there has been time to tell of the first.
 TEST_F(LifelineTest, OneThatWasLetGoIsNotTold) {
-  StartChild(true);
-  bool told = false;
+  Child dropped(true), other;
+  std::promise<int> told;
+  auto key = told.get_future();
+  std::atomic<int> count = 0;
   {
-    Lifelines lines([&](int) { told = true; });
-    lines.Add(7, nullptr, lives_[1], lives_[0]);
-    AwaitChild();
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // until it has dropped it
-    kill(child_, SIGKILL);
-    waitpid(child_, nullptr, 0);
-    child_ = -1;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    Lifelines lines([&](int ended) {
+      if (count++ == 0) told.set_value(ended);
+    });
+    dropped.Watch(lines, 7);
+    other.Watch(lines, 8);
+    dropped.Await();
+    other.Await();
+    dropped.Kill();
+    other.Kill();
+    ASSERT_EQ(key.wait_for(seconds(20)), std::future_status::ready);
   }
-  EXPECT_FALSE(told);
+  EXPECT_EQ(key.get(), 8);
+  EXPECT_EQ(count, 1);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "base/check.h"
 
@@ -37,6 +38,10 @@ constexpr std::size_t kWaste = 256 << 10U;    // read at a time of what is throw
 constexpr std::size_t kReadTurn = 4U << 20U;  // before another connection has its turn
 constexpr std::size_t kGathered = 64 << 10U;  // of control frames in one call
 constexpr std::size_t kPooled = 64;
+
+constexpr const char* kChanged = "what it sent was changed on the way";
+constexpr const char* kBreaksRules = "it does not keep to the protocol";
+constexpr const char* kNoMemory = "there is no memory here for what it sends";
 
 std::span<const std::byte> BytesOf(const FrameHeader& header) {
   return std::as_bytes(std::span(&header, 1));
@@ -138,35 +143,42 @@ void Link::Flush() {
   }
 }
 
-// Everything small that waits, and the next bulk frame behind it.
+// Everything small that waits, and the next bulk frame behind it. That one is sealed when the queue
+// is free again: it may be large, and who has a beat to send does not wait for it.
 std::optional<Link::Outgoing> Link::Gather() {
-  const std::lock_guard lock(queue_mutex_);
+  std::unique_lock lock(queue_mutex_);
   if (control_.empty() && bulk_.empty()) return {};
   Outgoing out;
   const auto append = [](std::string& to, std::span<const std::byte> bytes) {
     to.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   };
+  const auto append_header = [&](const FrameHeader& header) {
+    append(out.head, BytesOf(header));
+    if (seal_) append(out.head, seal_->Seal(BytesOf(header), {}, nullptr));
+  };
   while (!control_.empty() && out.head.size() < kGathered) {
     Frame& frame = control_.front();
+    append_header(frame.header);
     auto payload = std::as_writable_bytes(std::span(frame.own));
     std::array<std::byte, kSealBytes> seal{};
-    if (seal_) seal = seal_->Seal(BytesOf(frame.header), payload, payload.data());
-    append(out.head, BytesOf(frame.header));
+    const std::size_t seal_size = SealSize(payload.size());
+    if (seal_size > 0) seal = seal_->Seal(BytesOf(frame.header), payload, payload.data());
     append(out.head, payload);
-    append(out.head, std::span(seal).first(SealSize()));
+    append(out.head, std::span(seal).first(seal_size));
     control_.pop_front();
   }
   if (bulk_.empty() || !control_.empty()) return out;
-  const Frame& frame = bulk_.front();
-  append(out.head, BytesOf(frame.header));
+  const Frame frame = std::move(bulk_.front());
+  bulk_.pop_front();
+  lock.unlock();
+  append_header(frame.header);
   out.generation = frame.header.generation;
   out.borrowed = frame.borrowed;
-  if (seal_) {
+  if (SealSize(frame.borrowed.size()) > 0) {
     out.own.resize(frame.borrowed.size());
     append(out.tail, seal_->Seal(BytesOf(frame.header), frame.borrowed,
                                  reinterpret_cast<std::byte*>(out.own.data())));
   }
-  bulk_.pop_front();
   return out;
 }
 
@@ -264,7 +276,7 @@ ssize_t Link::ReceiveSome() {
   std::array<iovec, 3> pieces{};
   std::size_t count = 0, direct = 0;
   if (incoming_) {
-    const std::size_t length = incoming_->header.length;
+    const std::size_t length = incoming_->header.length, whole = incoming_->whole;
     if (incoming_->got < length) {
       direct = length - incoming_->got;
       if (incoming_->into != nullptr) {
@@ -275,14 +287,13 @@ ssize_t Link::ReceiveSome() {
       }
     }
     const std::size_t sealed = incoming_->got + direct;
-    if (sealed >= length && sealed < length + SealSize()) {
-      const std::size_t from = sealed - length;
-      pieces[count++] = {incoming_->seal.data() + from, kSealBytes - from};
-      direct += kSealBytes - from;
+    if (sealed >= length && sealed < whole) {
+      pieces[count++] = {incoming_->seal.data() + (sealed - length), whole - sealed};
+      direct += whole - sealed;
     }
   }
   // Only behind the whole of the frame.
-  if (!incoming_ || incoming_->got + direct == incoming_->header.length + SealSize()) {
+  if (!incoming_ || incoming_->got + direct == incoming_->whole) {
     pieces[count++] = {staged_.data() + staged_to_, kStaged - staged_to_};
   }
   msghdr message{};
@@ -297,30 +308,16 @@ ssize_t Link::ReceiveSome() {
   return got;
 }
 
-// False: the other side breaks the rules.
+// False: nothing more of the other side is believed.
 bool Link::TakeStaged() {
   while (true) {
     if (incoming_) {
-      auto& frame = *incoming_;
-      const std::size_t length = frame.header.length;
-      while (staged_from_ < staged_to_ && frame.got < length + SealSize()) {
-        const bool in_payload = frame.got < length;
-        const std::size_t end = in_payload ? length : length + SealSize();
-        const std::size_t bytes = std::min(staged_to_ - staged_from_, end - frame.got);
-        std::byte* into = in_payload ? frame.into : frame.seal.data();
-        const std::size_t at = in_payload ? frame.got : frame.got - length;
-        if (into != nullptr) std::memcpy(into + at, staged_.data() + staged_from_, bytes);
-        frame.got += bytes;
-        staged_from_ += bytes;
-      }
-      if (frame.got < length + SealSize()) break;
+      TakePayload(*incoming_);
+      if (incoming_->got < incoming_->whole) break;
       if (!Finish()) return false;
     }
-    if (staged_to_ - staged_from_ < kHeader) break;
-    FrameHeader header;
-    std::memcpy(&header, staged_.data() + staged_from_, kHeader);
-    staged_from_ += kHeader;
-    if (!Begin(header)) return false;
+    if (staged_to_ - staged_from_ < kHeader + SealSize()) break;
+    if (!TakeHeader()) return false;
   }
   std::memmove(staged_.data(), staged_.data() + staged_from_, staged_to_ - staged_from_);
   staged_to_ -= staged_from_;
@@ -328,43 +325,76 @@ bool Link::TakeStaged() {
   return true;
 }
 
+// And its seal, as far as they are staged.
+void Link::TakePayload(Incoming& frame) {
+  const std::size_t length = frame.header.length;
+  while (staged_from_ < staged_to_ && frame.got < frame.whole) {
+    const bool in_payload = frame.got < length;
+    const std::size_t end = in_payload ? length : frame.whole;
+    const std::size_t bytes = std::min(staged_to_ - staged_from_, end - frame.got);
+    std::byte* into = in_payload ? frame.into : frame.seal.data();
+    const std::size_t at = in_payload ? frame.got : frame.got - length;
+    if (into != nullptr) std::memcpy(into + at, staged_.data() + staged_from_, bytes);
+    frame.got += bytes;
+    staged_from_ += bytes;
+  }
+}
+
+// Nothing in it is looked at before its seal.
+bool Link::TakeHeader() {
+  FrameHeader header;
+  std::memcpy(&header, staged_.data() + staged_from_, kHeader);
+  staged_from_ += kHeader;
+  if (open_) {
+    std::array<std::byte, kSealBytes> seal{};
+    std::memcpy(seal.data(), staged_.data() + staged_from_, kSealBytes);
+    staged_from_ += kSealBytes;
+    if (!open_->Open(BytesOf(header), {}, seal)) return Breaks(kChanged);
+  }
+  return Begin(header);
+}
+
+bool Link::Breaks(const char* fault) {
+  fault_ = fault;
+  return false;
+}
+
 bool Link::Begin(const FrameHeader& header) {
   incoming_.emplace();
   auto& frame = *incoming_;
   frame.header = header;
+  frame.whole = header.length + SealSize(header.length);
   switch (header.kind) {
     case FrameKind::kBeat:
     case FrameKind::kDone:
     case FrameKind::kGaveUp:
-      return header.length == 0;
+      return header.length == 0 || Breaks(kBreaksRules);
     case FrameKind::kWireAddress:
     case FrameKind::kWireConnected:
     case FrameKind::kWireBegin:
     case FrameKind::kWireChunk:
     case FrameKind::kWireFree:
     case FrameKind::kWireCut:
-      if (!wire_ || header.length > kMostWireAddress) return false;
+      if (!wire_ || header.length > kMostWireAddress) return Breaks(kBreaksRules);
       [[fallthrough]];
     case FrameKind::kTold:
-      if (header.length > kMostTold) return false;
+      if (header.length > kMostTold) return Breaks(kBreaksRules);
       frame.told.resize(header.length);
       frame.into = reinterpret_cast<std::byte*>(frame.told.data());
       return true;
     case FrameKind::kBulk:
-      break;
+      return FindPlace(frame);
     default:
-      return false;
+      return Breaks(kBreaksRules);
   }
-  if (header.length > kMostBulk) return false;
-  FindPlace(frame);
-  return true;
 }
 
-// For the bytes of bulk; none where it is of an earlier generation.
-void Link::FindPlace(Incoming& frame) {
+// For the bytes of bulk; none where it is of an earlier generation. False: there cannot be one.
+bool Link::FindPlace(Incoming& frame) {
   const auto& header = frame.header;
+  if (header.length > kMostBulk) return Breaks(kBreaksRules);
   const std::lock_guard lock(arrived_mutex_);
-  if (header.generation < generation_) return;
+  if (header.generation < generation_) return true;
   const auto expected = expected_.find({header.generation, header.tag});
   if (expected != expected_.end() && !expected->second.filling &&
       expected->second.into.size() == header.length) {
@@ -374,7 +404,9 @@ void Link::FindPlace(Incoming& frame) {
   } else {
     frame.buffer = TakeBuffer(header.length);
     frame.into = frame.buffer.data.get();
+    if (frame.into == nullptr) return Breaks(kNoMemory);
   }
+  return true;
 }
 
 bool Link::Finish() {
@@ -383,11 +415,11 @@ bool Link::Finish() {
   if (frame.header.kind != FrameKind::kBulk) {  // it moved along with the string
     frame.into = reinterpret_cast<std::byte*>(frame.told.data());
   }
-  if (open_) {
-    if (frame.into == nullptr && frame.header.length > 0) {
+  if (SealSize(frame.header.length) > 0) {
+    if (frame.into == nullptr) {
       open_->Skip();
     } else if (!open_->Open(BytesOf(frame.header), {frame.into, frame.header.length}, frame.seal)) {
-      return false;
+      return Breaks(kChanged);
     }
   }
   switch (frame.header.kind) {
@@ -417,7 +449,7 @@ bool Link::Finish() {
     case FrameKind::kWireChunk:
     case FrameKind::kWireFree:
     case FrameKind::kWireCut:
-      return wire_->Hear(frame.header, std::move(frame.told));
+      return wire_->Hear(frame.header, std::move(frame.told)) || Breaks(kBreaksRules);
   }
   return true;
 }
@@ -448,14 +480,15 @@ void Link::SayOfWire(const FrameHeader& header, std::string payload) {
   Push(control_, {.header = header, .own = std::move(payload)});
 }
 
-void Link::WireBegins(const FrameHeader& header) {
+bool Link::WireBegins(const FrameHeader& header) {
   const std::lock_guard lock(wire_mutex_);
   wire_incoming_.emplace();
   wire_incoming_->header = header;
-  FindPlace(*wire_incoming_);
-  if (header.length > 0) return;
+  if (!FindPlace(*wire_incoming_)) return false;
+  if (header.length > 0) return true;
   FinishBulk(std::move(*wire_incoming_));
   wire_incoming_.reset();
+  return true;
 }
 
 bool Link::WireBrings(std::span<const std::byte> bytes) {
@@ -538,8 +571,11 @@ Buffer Link::TakeBuffer(std::size_t size) {
   const auto fits = [&](const Buffer& b) { return b.capacity >= size && b.capacity / 4 <= size; };
   const auto found = std::ranges::find_if(pool_, fits);
   if (found == pool_.end()) {
-    return {std::make_unique_for_overwrite<std::byte[]>(std::max<std::size_t>(size, 1)), size,
-            size};
+    // Its size is the other side's to say: one that cannot be had ends the link, not the process.
+    // Pages that nothing is written to cost nothing.
+    return {
+        std::unique_ptr<std::byte[]>(new (std::nothrow) std::byte[std::max<std::size_t>(size, 1)]),
+        size, size};
   }
   Buffer out = std::move(*found);
   *found = std::move(pool_.back());

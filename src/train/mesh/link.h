@@ -4,8 +4,9 @@
 // the one who offers and read straight into that of one who waits in Fetch, else into a buffer that
 // is used again. Any thread may send or read when it finds the socket free, so that a wait need not
 // go through the thread of the mesh; whoever reads, control messages are handed to the owner in
-// order. Frames are checked by their seal when encrypted and not at all otherwise. Where there is a
-// wire, bulk that is not small goes over it, and only what is said of it goes here.
+// order. When encrypted, a header is checked by its seal before anything in it is believed, and the
+// bytes behind it by theirs before anybody gets them; otherwise nothing is. Where there is a wire,
+// bulk that is not small goes over it, and only what is said of it goes here.
 #pragma once
 
 #include <array>
@@ -41,7 +42,8 @@ struct Buffer {
 struct Incoming {
   FrameHeader header;
   std::byte* into = nullptr;  // null: thrown away
-  std::size_t got = 0;        // of the payload and the seal
+  std::size_t whole = 0;      // bytes behind the header: the payload and its seal
+  std::size_t got = 0;        // of those
   Buffer buffer;
   std::string told;
   bool expected = false;
@@ -94,6 +96,9 @@ class Link final : private WireOwner {
   const std::shared_ptr<Wire>& wire() const { return wire_; }
   WireOwner& wire_owner() { return *this; }
 
+  // Why the other side is not listened to any more; null: it may have closed, and nothing else.
+  const char* fault() const { return fault_.load(); }
+
   void Shut();  // both directions, now
   bool shut() const { return shut_.load(); }
 
@@ -143,7 +148,7 @@ class Link final : private WireOwner {
     bool filling = false, filled = false;
   };
   void SayOfWire(const FrameHeader& header, std::string payload) override;
-  void WireBegins(const FrameHeader& header) override;
+  bool WireBegins(const FrameHeader& header) override;
   bool WireBrings(std::span<const std::byte> bytes) override;
   void WireCuts() override;
   void WireBroke() override;
@@ -152,11 +157,16 @@ class Link final : private WireOwner {
   std::optional<Outgoing> Gather();
   enum class Went : std::uint8_t { kAll, kWantsTime, kWantsRoom, kNoMore };
   Went SendSome(Outgoing& out);
+  // Behind a header; behind so many bytes of payload.
   std::size_t SealSize() const { return seal_ ? kSealBytes : 0; }
+  std::size_t SealSize(std::size_t payload) const { return payload > 0 ? SealSize() : 0; }
   ssize_t ReceiveSome();
   bool TakeStaged();
+  void TakePayload(Incoming& frame);
+  bool TakeHeader();
   bool Begin(const FrameHeader& header);
-  void FindPlace(Incoming& frame);
+  bool FindPlace(Incoming& frame);
+  bool Breaks(const char* fault);
   static void Forget(std::optional<Incoming>& frame);
   bool Finish();
   void FinishBulk(Incoming frame);
@@ -174,6 +184,7 @@ class Link final : private WireOwner {
   std::atomic<bool> shut_ = false;
   std::atomic<std::int64_t> heard_ns_;
   std::atomic<std::uint64_t> gave_up_ = 0;
+  std::atomic<const char*> fault_ = nullptr;
 
   // Who finds it taken leaves his frames to the one who sends: nobody waits while bytes are copied.
   std::mutex send_mutex_;

@@ -43,8 +43,11 @@ Result<void> CheckOptions(const MeshOptions& options) {
   if (options.secret.empty()) {
     return Fail(ErrorCode::kInvalid, "the job has no secret", "give 16 random bytes or more");
   }
-  if (options.timeout_ms <= 0) {
-    return Fail(ErrorCode::kInvalid, "the time-out is not above 0 ms");
+  if (options.timeout_ms < kLeastTimeoutMs) {
+    return Fail(
+        ErrorCode::kInvalid,
+        fmt::format("a time-out of {} ms takes whoever is only late for lost", options.timeout_ms),
+        fmt::format("give --timeout-ms {} or more", kLeastTimeoutMs));
   }
   return {};
 }

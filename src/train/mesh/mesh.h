@@ -36,13 +36,18 @@ enum class LostHow {
   kSilent,  // nothing was heard for the time-out: frozen, or cut off
 };
 
+// Shorter ones are refused: beats and leases come several times within one, and a thread that was
+// only late would be taken for lost.
+inline constexpr std::int64_t kLeastTimeoutMs = 50;
+
 struct MeshOptions {
   std::string job;     // who belongs to another job is refused by this name before the secret is
   std::string secret;  // of the job
   std::string host;    // empty: found out (boot id and network namespace)
   std::string address = "127.0.0.1";  // to listen on: one that peers on other hosts reach
   std::uint64_t memory_bytes = 0;     // to be shared with peers on this host
-  std::int64_t timeout_ms = 900;      // the one time-out: silence for so long is a loss
+  // The one time-out: silence for so long is a loss. The same for all: beats follow it.
+  std::int64_t timeout_ms = 900;
   // What goes over connections. Without it the handshake is authenticated, frames are not: whoever
   // can change packets on the way can change them. Shared memory is never encrypted.
   bool encrypt = false;

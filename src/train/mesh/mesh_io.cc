@@ -433,6 +433,8 @@ void MeshIo::Lose(const LinkPtr& link, LostHow how) {
   std::string why = "its process has ended";
   if (how == LostHow::kSilent) {
     why = fmt::format("it was silent for {} ms", parts_.options.timeout_ms);
+  } else if (link->fault() != nullptr) {
+    why = link->fault();
   } else if (!fault.empty()) {
     why = fault;
   }

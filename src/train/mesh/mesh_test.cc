@@ -5,14 +5,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <array>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <thread>
 
+#include "train/mesh/frame.h"
 #include "train/mesh/handshake.h"
 #include "train/mesh/test_gang.h"
 
@@ -275,7 +278,7 @@ TEST_P(MeshWayTest, WhatOneGivesUpIsOverForAll) {
 
 TEST_P(MeshWayTest, AFrozenPeerIsSilentAndFindsItsConnectionsClosedWhenItReturns) {
   auto options = On(GetParam(), 2);
-  for (auto& each : options) each.timeout_ms = 400;
+  for (auto& each : options) each.timeout_ms = 2000;
   TestGang gang(options, [](Worker& worker) {
     const auto fabric = worker.Enter(1);
     ASSERT_TRUE(fabric);
@@ -370,7 +373,7 @@ TEST(MeshTest, AnotherSecretJobMemberOrOptionIsRefusedWithAReason) {
   EXPECT_THAT(why(options, nowhere), HasSubstr("no address"));
 }
 
-std::int64_t Soon() { return NowNs() + 10'000'000'000; }
+std::int64_t Soon() { return NowNs() + 20'000'000'000; }
 
 TEST(MeshTest, AnotherWireIsRefusedWithAReason) {
   if (!HasGloo()) GTEST_SKIP() << "built without Gloo";
@@ -461,20 +464,22 @@ std::string Message(std::uint16_t kind, std::uint32_t size, const std::string& r
 TEST(MeshTest, GarbageAndDawdlersAreCutOffAndOthersStillComeIn) {
   constexpr std::uint16_t kHello = 1, kNoKind = 77;
   auto options = TestOptions();
-  options.timeout_ms = 500;
+  options.timeout_ms = 2000;
   const auto here = Open(options);
   const auto& self = here->mesh->self();
+  std::vector<Fd> strangers;
   for (const std::string& garbage :
        {std::string("GET / HTTP/1.1\r\nHost: muster\r\n\r\n"), std::string(100'000, '\xff'),
         "mustertm" + std::string(1000, '\0'), "mustertm\x01" + std::string(1000, '\xff'),
         Message(kHello, 0xffffffff, std::string(1000, '\xff')), Message(kHello, 3, ""),
         Message(kHello, 16, ""), Message(kHello, 100, std::string(84, '\0')),
         Message(kHello, 100, std::string(84, '\xff')), Message(kNoKind, 24, std::string(8, 'x'))}) {
-    const auto fd = DialTcp(self.address, Soon());
+    auto fd = DialTcp(self.address, Soon());
     ASSERT_TRUE(fd);
     static_cast<void>(!write(fd->get(), garbage.data(), garbage.size()));
-    AwaitEnd(fd->get());
+    strangers.push_back(std::move(*fd));
   }
+  for (const auto& fd : strangers) AwaitEnd(fd.get());
   std::vector<Fd> dawdlers;
   for (int i = 0; i < 200; ++i) {
     auto fd = i % 2 == 0 ? DialTcp(self.address, Soon()) : DialUnix(self.segment, Soon());
@@ -531,22 +536,88 @@ TEST(MeshTest, AReplayedHandshakeIsRefused) {
   EXPECT_FALSE(here->mesh->Connected(lost));
 }
 
-TEST(MeshTest, KilledWorkersLeaveNothingBehind) {
-  const auto count = [] {
-    const std::filesystem::directory_iterator files("/dev/shm");
-    return std::count_if(begin(files), end(files), [](const auto& file) {
-      return file.path().filename().string().starts_with("muster");
-    });
-  };
-  const auto before = count();
-  TestGang gang(Same(2), [](Worker& worker) {
-    SendLine(worker.line, "ready");
-    ReadLine(worker.line);
+// One that knows the secret, and behind the handshake says nothing but this. Why it is lost.
+std::string WhyLost(Mesh& here, Inbox& inbox, const FrameHeader& said) {
+  Identity rogue{12, TestOptions().job, TestOptions().secret};
+  const auto line = DialPeer(rogue, here.self(), false, Soon());
+  EXPECT_TRUE(line) << (line ? "" : line.error().message);
+  const auto fabric = here.Enter(1, {here.self().id, rogue.id});
+  EXPECT_TRUE(fabric);
+  EXPECT_EQ(write(line->fd.get(), &said, sizeof said), static_cast<ssize_t>(sizeof said));
+  EXPECT_EQ(inbox.AwaitLost(), std::make_pair(rogue.id, LostHow::kClosed));
+  return (*fabric)->Look(1, 1).error().message;
+}
+
+TEST(MeshTest, AFrameThatBreaksTheRulesEndsItsConnection) {
+  for (const FrameHeader& said :
+       {FrameHeader{FrameKind::kTold, 0, 0, 0, kMostTold + 1},
+        FrameHeader{FrameKind::kBulk, 0, 1, 1, kMostBulk + 1},
+        FrameHeader{FrameKind::kBulk, 0, 1, 1, ~std::uint64_t{0}},
+        FrameHeader{FrameKind::kBeat, 0, 0, 0, 1}, FrameHeader{FrameKind::kWireBegin, 0, 1, 1, 8},
+        FrameHeader{static_cast<FrameKind>(77), 0, 0, 0, 0}}) {
+    const auto here = Open(TestOptions());
+    EXPECT_THAT(WhyLost(*here->mesh, here->inbox, said),
+                HasSubstr("is lost: it does not keep to the protocol"));
+  }
+}
+
+TEST(MeshTest, BulkForWhichThereIsNoMemoryEndsItsConnectionAndNotTheProcess) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers end the process where memory cannot be had";
+#endif
+  TestGang gang(Same(1), [](Worker& worker) {
+    const rlimit little{8ULL << 30U, 8ULL << 30U};
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &little), 0);
+    EXPECT_THAT(
+        WhyLost(*worker.mesh, *worker.inbox, {FrameKind::kBulk, 0, 1, 1, std::uint64_t{60} << 30U}),
+        HasSubstr("there is no memory"));
+    worker.End();
   });
-  for (int i = 0; i < 2; ++i) ReadLine(gang.line(i));
-  for (int i = 0; i < 2; ++i) gang.Signal(i, SIGKILL);
-  for (int i = 0; i < 2; ++i) gang.Await(i);
-  EXPECT_EQ(count(), before);
+  gang.EndAll();
+}
+
+// File descriptors of this process, and pieces of memory that it shares.
+std::pair<int, int> Held() {
+  std::pair<int, int> out;
+  for (const auto& fd : std::filesystem::directory_iterator("/proc/self/fd")) {
+    out.first += fd.path().empty() ? 0 : 1;
+  }
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    out.second += line.find("memfd:muster") == std::string::npos ? 0 : 1;
+  }
+  return out;
+}
+
+TEST(MeshTest, KilledWorkersLeaveNothingBehind) {
+  const auto body = [](Worker& worker) {
+    if (worker.rank != 0) {
+      SendLine(worker.line, "ready");
+      ReadLine(worker.line);  // never comes
+    }
+    const auto before = Held();
+    for (const auto& peer : worker.all) {
+      if (peer.id == worker.mesh->self().id) continue;
+      const auto connected = worker.mesh->Connect(peer);
+      ASSERT_TRUE(connected) << connected.error().message;
+    }
+    EXPECT_GE(Held().first, before.first + 2);
+    EXPECT_GE(Held().second, before.second + 2);
+    SendLine(worker.line, "connected");
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(worker.inbox->NextLost().second, LostHow::kClosed);
+    const auto until_ns = Soon();  // it was told of their end before it let go of the last
+    while (Held() != before && NowNs() < until_ns) std::this_thread::yield();
+    EXPECT_EQ(Held(), before);
+    worker.End();
+  };
+  TestGang gang(Same(3), body, false);
+  EXPECT_EQ(ReadLine(gang.line(0)), "connected");
+  for (int i = 1; i < 3; ++i) {
+    EXPECT_EQ(ReadLine(gang.line(i)), "ready");
+    gang.Signal(i, SIGKILL);
+    gang.Await(i);
+  }
+  gang.EndAll();
 }
 
 // Many threads of each member at once: what a sanitizer of threads looks at.

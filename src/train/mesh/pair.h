@@ -3,8 +3,9 @@
 //
 // It lies in memory that both map where they share memory, else in memory of this process, where
 // only the bell is used. Who offers takes a free slot and writes it; who looks marks it done; who
-// offered frees it. The state of a slot carries how often it was used, so a late "done" cannot hit
-// what came after. All that a peer may write is read as numbers that may be wrong.
+// offered frees it, or takes it for the next offer as it is. The state of a slot carries how often
+// it was used, so a late "done" cannot hit what came after. All that a peer may write is read as
+// numbers that may be wrong.
 #pragma once
 
 #include <array>
@@ -16,7 +17,9 @@
 
 namespace muster::train {
 
-constexpr std::size_t kPairSlots = 128;  // offers at a time in one direction
+// Offers in one direction that the other side is not done with: the gradients of a step whose model
+// has several hundred buckets, from one who is ahead. 64 KiB, in each direction of each pair.
+constexpr std::size_t kPairSlots = 1024;
 
 enum class SlotState : std::uint64_t { kFree, kOffered, kDone };
 constexpr std::uint64_t SlotWord(std::uint64_t use, SlotState state) {

@@ -24,7 +24,7 @@ Hash ProofOf(std::string_view secret, std::string_view role, std::span<const std
 bool SameProof(const Hash& a, const Hash& b);  // in constant time
 Hash KeyOf(std::string_view secret, std::span<const std::byte> transcript, std::string_view use);
 
-// One direction. Frames are sealed and opened in their order.
+// One direction. What is sealed is opened in its order: nothing can be left out or said again.
 class Sealer {
  public:
   explicit Sealer(const Hash& key);
@@ -32,13 +32,13 @@ class Sealer {
   Sealer(Sealer&&) noexcept;
   Sealer& operator=(Sealer&&) = delete;
 
-  // Writes as many bytes as it reads; `into` may be `plain`.
+  // Writes as many bytes as it reads; `into` may be `plain`. Without any, it seals the header.
   std::array<std::byte, kSealBytes> Seal(std::span<const std::byte> header,
                                          std::span<const std::byte> plain, std::byte* into);
   // In place; false: somebody changed it.
   bool Open(std::span<const std::byte> header, std::span<std::byte> bytes,
             const std::array<std::byte, kSealBytes>& seal);
-  void Skip() { ++number_; }  // a frame that is thrown away unread
+  void Skip() { ++number_; }  // what is thrown away unread
 
  private:
   struct Cipher;

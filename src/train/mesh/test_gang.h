@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>
@@ -19,6 +20,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -79,6 +81,23 @@ class Inbox {
   }
   std::pair<MemberId, std::string> NextTold() { return Next(told_); }
   std::pair<MemberId, LostHow> NextLost() { return Next(lost_); }
+  // For what must never hang. None: nobody was lost for longer than any time-out of a test.
+  std::optional<std::pair<MemberId, LostHow>> AwaitLost() {
+    {
+      std::unique_lock lock(mutex_);
+      const auto there = [&] { return !lost_.empty(); };
+      if (!changed_.wait_for(lock, std::chrono::seconds(30), there)) return std::nullopt;
+    }
+    return NextLost();
+  }
+  // What was told until now and not looked at.
+  std::vector<std::string> AllTold() {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::string> out;
+    for (auto& [from, bytes] : told_) out.push_back(std::move(bytes));
+    told_.clear();
+    return out;
+  }
 
  private:
   template <typename T>

@@ -260,8 +260,9 @@ Result<void> Wire::Take(const Frame& frame) {
       FrameHeader header{FrameKind::kBulk, 0, frame.header.generation, frame.header.tag, 0};
       if (frame.payload.size() != sizeof header.length) return BreaksRules();
       std::memcpy(&header.length, frame.payload.data(), sizeof header.length);
-      if (header.length > kMostBulk) return BreaksRules();
-      Tell([&](WireOwner& owner) { owner.WireBegins(header); });
+      bool good = true;
+      Tell([&](WireOwner& owner) { good = owner.WireBegins(header); });
+      if (!good) return BreaksRules();
       return {};
     }
     case FrameKind::kWireChunk: {

@@ -37,7 +37,8 @@ class WireOwner {
  public:
   virtual ~WireOwner() = default;
   virtual void SayOfWire(const FrameHeader& header, std::string payload) = 0;
-  virtual void WireBegins(const FrameHeader& header) = 0;  // of bulk, with its length
+  // Of bulk, with its length; false: there is no place for so much.
+  virtual bool WireBegins(const FrameHeader& header) = 0;
   // The next bytes of it; false: more than its length.
   virtual bool WireBrings(std::span<const std::byte> bytes) = 0;
   virtual void WireCuts() = 0;  // the rest of it does not come

@@ -47,15 +47,17 @@ class End final : public WireOwner {
  public:
   std::function<void(const FrameHeader&, std::string)> say;
   std::map<Tag, std::vector<std::byte>> arrived;
+  std::uint64_t most_bytes = kMostBulk;
 
   void SayOfWire(const FrameHeader& header, std::string payload) override {
     say(header, std::move(payload));
   }
-  void WireBegins(const FrameHeader& header) override {
+  bool WireBegins(const FrameHeader& header) override {
     const std::lock_guard lock(mutex_);
     header_ = header;
     bytes_.clear();
     if (header.length == 0) Arrive();
+    return header.length <= most_bytes;
   }
   bool WireBrings(std::span<const std::byte> bytes) override {
     const std::lock_guard lock(mutex_);
@@ -204,6 +206,18 @@ TEST_F(WireTest, TheEndOfTheOtherSideIsSeenAndAClosedOneSaysNothing) {
   EXPECT_TRUE(ends_[0].AwaitBroke());
   EXPECT_THAT(wire_[0]->fault(), HasSubstr("the wire is broken"));
   EXPECT_EQ(wire_[1]->fault(), "");
+}
+
+TEST_F(WireTest, BulkForWhichThereIsNoPlaceBreaksIt) {
+  ends_[1].most_bytes = 1000;
+  Make(Terms(true, true), Terms(false, true));
+  const auto small = Pattern(1000, 1), large = Pattern(1001, 2);
+  wire_[0]->Offer(1, 1, small);
+  wire_[0]->Offer(1, 2, large);
+  EXPECT_TRUE(ends_[1].AwaitBroke());
+  EXPECT_THAT(wire_[1]->fault(), HasSubstr("does not keep to the protocol"));
+  EXPECT_EQ(ends_[1].Await(1), small);
+  EXPECT_FALSE(ends_[1].arrived.contains(2));
 }
 
 TEST_F(WireTest, AnotherKeyIsRefused) {

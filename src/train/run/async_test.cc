@@ -29,11 +29,12 @@ namespace {
 constexpr int kShards = 4;
 constexpr std::size_t kBucketFloats = 300;
 
-// A model, and something that happens before each unit.
+// A model, and something that happens before each unit, and after each update of a bucket.
 class Hooked final : public Workload {
  public:
-  Hooked(std::unique_ptr<ModelWorkload> model, std::function<void()> before)
-      : model_(std::move(model)), before_(std::move(before)) {}
+  Hooked(std::unique_ptr<ModelWorkload> model, std::function<void()> before,
+         std::function<void()> after)
+      : model_(std::move(model)), before_(std::move(before)), after_(std::move(after)) {}
   std::string Describe() const override { return model_->Describe(); }
   std::string ComputedWith() const override { return model_->ComputedWith(); }
   std::vector<std::size_t> LayerFloats() const override { return model_->LayerFloats(); }
@@ -50,11 +51,12 @@ class Hooked final : public Workload {
               std::span<const float> parameters, std::span<const float> state,
               std::span<float> new_parameters, std::span<float> new_state) const override {
     model_->Update(step, gradient, parameters, state, new_parameters, new_state);
+    if (after_) after_();
   }
 
  private:
   std::unique_ptr<ModelWorkload> model_;
-  std::function<void()> before_;
+  std::function<void()> before_, after_;
 };
 
 ModelRun Teacher() {
@@ -75,12 +77,14 @@ class AsyncTest : public testing::Test {
     std::int64_t steps = 21;
     int servers = 2;
     std::vector<std::function<void()>> workers;  // what each does before a unit
+    std::function<void()> updated = {};          // after each bucket of each part
   };
 
-  static std::unique_ptr<Workload> Open(const ModelRun& run, std::function<void()> before = {}) {
+  static std::unique_ptr<Workload> Open(const ModelRun& run, std::function<void()> before = {},
+                                        std::function<void()> after = {}) {
     auto model = ModelWorkload::Open(run);
     EXPECT_TRUE(model) << (model ? "" : model.error().message);
-    return std::make_unique<Hooked>(std::move(*model), std::move(before));
+    return std::make_unique<Hooked>(std::move(*model), std::move(before), std::move(after));
   }
 
   // The parameters at the end.
@@ -115,7 +119,7 @@ class AsyncTest : public testing::Test {
           EXPECT_EQ(parameters, columns.front()) << "all end with the same";
         };
         const std::atomic<bool> leave{false};
-        const auto workload = Open(gang.run, i < workers ? gang.workers[i] : nullptr);
+        const auto workload = Open(gang.run, i < workers ? gang.workers[i] : nullptr, gang.updated);
         const auto end = Train(*workload, store, clock, options, events, leave);
         EXPECT_TRUE(end) << (end ? "" : end.error().message);
       });
@@ -224,24 +228,31 @@ TEST_F(AsyncTest, WorkersKeepThePartsWhereThereAreNoServers) {
   EXPECT_EQ(*replayed, parameters);
 }
 
-// A slow worker, which waits in its first unit until the fast one has begun so many.
+// A slow worker, which waits in its first unit until the fast one has begun so many, and until so
+// much of it was applied.
 struct SlowAndFast {
   std::mutex mutex;
   std::condition_variable news;
-  int begun = 0;  // by the fast one
+  int begun = 0;            // by the fast one
+  std::size_t updates = 0;  // of buckets of parts, by servers
   bool held = false;
   bool ran_on = false;
 
+  void Updated() {
+    const std::lock_guard lock(mutex);
+    ++updates;
+    news.notify_all();
+  }
   void Fast() {
     const std::lock_guard lock(mutex);
     ++begun;
     news.notify_all();
   }
   // `grace_ms`: how long it is looked whether the fast one begins another.
-  void Slow(int units, int grace_ms) {
+  void Slow(int units, std::size_t least_updates, int grace_ms) {
     std::unique_lock lock(mutex);
     if (std::exchange(held, true)) return;
-    news.wait(lock, [&] { return begun >= units; });
+    news.wait(lock, [&] { return begun >= units && updates >= least_updates; });
     ran_on =
         news.wait_for(lock, std::chrono::milliseconds(grace_ms), [&] { return begun > units; });
   }
@@ -249,8 +260,13 @@ struct SlowAndFast {
 
 TEST_F(AsyncTest, ASlowWorkerHoldsTheOthersBackWhenStalenessIsBounded) {
   SlowAndFast pair;
+  std::size_t of_four_units = 0;  // at both servers
+  for (const auto& bucket : BucketsOf(Open(Teacher())->LayerFloats(), kBucketFloats)) {
+    for (const int part : {0, 1}) of_four_units += PartOf(bucket, 2, part).size() > 0 ? 4 : 0;
+  }
   Gang gang{.strategy = "server:servers=2,mode=bounded,staleness=3,round=21",
-            .workers = {[&] { pair.Slow(4, 300); }, [&] { pair.Fast(); }}};
+            .workers = {[&] { pair.Slow(4, of_four_units, 100); }, [&] { pair.Fast(); }},
+            .updated = [&] { pair.Updated(); }};
   RunGang(gang);
   EXPECT_FALSE(pair.ran_on);
   const auto rounds = Rounds();
@@ -261,7 +277,7 @@ TEST_F(AsyncTest, ASlowWorkerHoldsTheOthersBackWhenStalenessIsBounded) {
 TEST_F(AsyncTest, NothingHoldsAWorkerBackWhenItIsNot) {
   SlowAndFast pair;
   Gang gang{.strategy = "server:servers=2,mode=async,round=21",
-            .workers = {[&] { pair.Slow(40, 0); }, [&] { pair.Fast(); }}};
+            .workers = {[&] { pair.Slow(40, 0, 0); }, [&] { pair.Fast(); }}};
   RunGang(gang);
   EXPECT_GE(MostAhead(Rounds()), 39);
 }
@@ -353,6 +369,17 @@ TEST_F(UpdateLogTest, LogsThatDisagreeOnHowTheRunWasCutAreDamaged) {
   again.parts = 1;
   for (auto& update : again.updates) update.bases.pop_back();
   expect_damaged(again);
+}
+
+TEST_F(UpdateLogTest, AnotherVersionIsRefusedAndSaysSo) {
+  folder_.Write("round-0-1-0-of-1", "muster-updates-2 0 1 3 0 1 1 3\n0 1 4 0\n1 1 4 0\n2 1 4 0\n");
+  const auto read = Read();
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ErrorCode::kInvalid);
+  EXPECT_NE(read.error().message.find("of version 2; this program reads version 1"),
+            std::string::npos)
+      << read.error().message;
+  EXPECT_NE(read.error().hint.find("the version of Muster that wrote it"), std::string::npos);
 }
 
 TEST_F(UpdateLogTest, AFileThatIsCutShortIsAMistake) {

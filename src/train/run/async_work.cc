@@ -26,6 +26,7 @@ class UntilAborted final : public ShardProgress {
   explicit UntilAborted(const Fabric& fabric) : fabric_(fabric) {}
   bool Need(Extent /*parameters*/) override { return !fabric_.aborted(); }
   bool Ready(std::size_t /*first*/) override { return !fabric_.aborted(); }
+  bool SameInStep() const override { return false; }
 
  private:
   const Fabric& fabric_;

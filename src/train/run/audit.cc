@@ -15,7 +15,7 @@ namespace muster::train {
 Result<std::unique_ptr<Audit>> Audit::Open(const std::string& path, const Workload& workload) {
   if (workload.EpochSamples() == 0) {
     return Fail(ErrorCode::kInvalid, "this model does not say which samples it takes",
-                "leave out --audit, or choose a built-in model");
+                "leave out --audit, or say it: docs/torch.md, A module of your own");
   }
   Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!fd) return tl::unexpected(WriteError(path, errno));

@@ -25,8 +25,11 @@ namespace muster::train {
 
 namespace {
 
+// What the files of all versions of the format have in common: they begin with these, of which the
+// last is the version, and end with a digest of all before it.
 constexpr std::array<char, 8> kMagic{'M', 'U', 'S', 'T', 'C', 'K', 'P', '3'};
 constexpr std::size_t kDigestBytes = 32;
+constexpr std::size_t kPieceBytes = std::size_t{1} << 20U;
 constexpr std::uint64_t kLeastNumbers = 11;  // in a head, without buckets
 constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 20U;
 constexpr std::uint64_t kMostText = std::uint64_t{1} << 20U;
@@ -103,6 +106,7 @@ class File {
     while (reason_ == 0 && !bytes.empty()) {
       const auto count = ::read(fd_, bytes.data(), bytes.size());
       if (count < 0 && errno == EINTR) continue;
+      if (count < 0) reason_ = errno;
       if (count <= 0) return false;
       bytes = bytes.subspan(static_cast<std::size_t>(count));
     }
@@ -135,15 +139,38 @@ std::string FileOf(const CheckpointView& view, int column, int part, int parts) 
                      column == 0 ? "" : fmt::format("column-{}-", column), part, parts);
 }
 
+// What an error says of a checkpoint: it is not whole, and never will be. Where a file could not be
+// opened or read just now nothing is known.
+bool IsTorn(const Error& error) {
+  return error.code == ErrorCode::kInvalid || error.code == ErrorCode::kNotFound;
+}
+
+// Also one of another version goes where a newer one is good.
+bool CanGo(const Error& error, bool newer) {
+  return IsTorn(error) || (newer && error.code == ErrorCode::kConflict);
+}
+
+// An error: there may be more.
+Result<std::vector<std::string>> FilesIn(const std::string& folder) {
+  std::vector<std::string> out;
+  std::error_code failed;
+  std::filesystem::directory_iterator at(folder, failed);
+  for (; !failed && at != std::filesystem::directory_iterator(); at.increment(failed)) {
+    out.push_back(at->path().filename());
+  }
+  if (failed) return tl::unexpected(PathError(folder, failed.value()));
+  return out;
+}
+
 // Parts that are there: by column, by how many it has. Workers of one view may have begun with
 // parts of another number, which they still hold.
 using Parts = std::map<int, std::map<int, std::set<int>>>;
 
-std::map<CheckpointView, Parts> Find(const std::string& folder) {
+Result<std::map<CheckpointView, Parts>> Find(const std::string& folder) {
   std::map<CheckpointView, Parts> out;
-  std::error_code failed;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
-    const std::string name = entry.path().filename();
+  const auto names = FilesIn(folder);
+  if (!names) return tl::unexpected(names.error());
+  for (const auto& name : *names) {
     const auto dot = name.find('.');
     if (dot == 0 || dot == std::string::npos) continue;
     CheckpointView view;
@@ -170,15 +197,16 @@ std::size_t ValuesOf(const CheckpointPart& part) {
 }
 
 Result<CheckpointPart> ReadPart(const std::string& path) {
-  const auto unsound = [&path](const char* why) {
+  File file(path, O_RDONLY);
+  const auto unsound = [&](const char* why) -> tl::unexpected<Error> {
+    if (file.reason() != 0) return tl::unexpected(PathError(path, file.reason()));
     return Fail(ErrorCode::kInvalid, path + ": " + why, "an older checkpoint is used instead");
   };
-  File file(path, O_RDONLY);
   if (file.reason() != 0) return tl::unexpected(PathError(path, file.reason()));
   std::array<char, kMagic.size()> magic{};
   std::uint64_t count = 0;
   if (!file.Read(std::as_writable_bytes(std::span(magic))) || magic != kMagic) {
-    return unsound("this is no checkpoint of Muster, or of another version");
+    return unsound("this is no checkpoint of this version of Muster");
   }
   if (!file.Read(std::as_writable_bytes(std::span(&count, 1))) || count < kLeastNumbers ||
       count > kMostNumbers) {
@@ -217,6 +245,48 @@ Result<CheckpointPart> ReadPart(const std::string& path) {
   return part;
 }
 
+// The version of a whole file of another one. Its digest tells it from one of this version of which
+// a bit is wrong.
+Result<std::optional<char>> OtherVersion(const std::string& path) {
+  File file(path, O_RDONLY);
+  const auto none = [&]() -> Result<std::optional<char>> {
+    if (file.reason() != 0) return tl::unexpected(PathError(path, file.reason()));
+    return std::optional<char>();
+  };
+  std::array<char, kMagic.size()> magic{};
+  std::error_code failed;
+  const auto size = std::filesystem::file_size(path, failed);
+  if (!file.Read(std::as_writable_bytes(std::span(magic))) || failed) return none();
+  const char version = magic.back();
+  const bool other = std::equal(magic.begin(), magic.end() - 1, kMagic.begin()) && version >= '0' &&
+                     version <= '9' && version != kMagic.back();
+  if (!other || size < magic.size() + kDigestBytes) return none();
+  std::vector<std::byte> piece(kPieceBytes);
+  for (auto left = size - magic.size() - kDigestBytes; left > 0;) {
+    const auto next = std::span(piece).first(std::min<std::size_t>(left, piece.size()));
+    if (!file.Read(next)) return none();
+    left -= next.size();
+  }
+  const Digest computed = file.digest();
+  Digest written{};
+  const bool whole = file.Read(std::as_writable_bytes(std::span(written))) && computed == written;
+  return whole ? std::optional(version) : none();
+}
+
+// Other versions may name their files otherwise.
+Result<std::optional<char>> OtherVersionIn(const std::string& folder) {
+  const auto names = FilesIn(folder);
+  if (!names) return tl::unexpected(names.error());
+  Result<std::optional<char>> out = std::optional<char>();
+  for (const auto& name : *names) {
+    if (name.starts_with('.')) continue;
+    auto version = OtherVersion(fmt::format("{}/{}", folder, name));
+    if (version && *version) return version;
+    if (!version && !IsTorn(version.error())) out = std::move(version);
+  }
+  return out;
+}
+
 using Take = std::function<Result<void>(const CheckpointPart&)>;
 
 // All parts of all columns of one view.
@@ -245,7 +315,9 @@ Result<void> ReadView(const std::string& folder, const CheckpointView& view, con
     const auto counts = found.find(column);
     if (counts == found.end()) return read;
     for (const auto& [parts, there] : counts->second) {
-      if (!read && AllOf(there, parts)) read = read_column(column, parts);
+      if (read || !AllOf(there, parts)) continue;
+      auto these = read_column(column, parts);
+      if (these || IsTorn(read.error())) read = std::move(these);
     }
     if (!read) return read;
   }
@@ -293,9 +365,9 @@ Result<void> CheckpointFolder::Write(const CheckpointPart& part) const {
 
 std::vector<std::pair<std::int64_t, std::string>> CheckpointFolder::Names() const {
   std::vector<std::pair<std::int64_t, std::string>> out;
-  std::error_code failed;
-  for (const auto& entry : std::filesystem::directory_iterator(path_, failed)) {
-    const std::string name = entry.path().filename();
+  const auto names = FilesIn(path_);
+  if (!names) return out;
+  for (const auto& name : *names) {
     if (!name.starts_with(kPrefix)) continue;
     out.emplace_back(std::strtoll(name.c_str() + std::strlen(kPrefix), nullptr, 10), name);
   }
@@ -314,16 +386,27 @@ Result<void> CheckpointFolder::Read(
     return taken;
   };
   const auto found = Find(folder);
-  for (auto view = found.rbegin(); view != found.rend() && !out && !refused; ++view) {
-    out = ReadView(folder, view->first, view->second, one);
+  if (!found) return tl::unexpected(found.error());
+  for (auto view = found->rbegin(); view != found->rend() && !out && !refused; ++view) {
+    auto read_view = ReadView(folder, view->first, view->second, one);
+    if (read_view || refused || IsTorn(out.error())) out = std::move(read_view);
   }
-  return out;
+  if (out || refused) return out;
+  const auto version = OtherVersionIn(folder);
+  if (!version && IsTorn(out.error())) return tl::unexpected(version.error());
+  if (!version || !*version) return out;
+  return Fail(ErrorCode::kConflict,
+              fmt::format("the checkpoint in {} is of version {} of the format; this program reads "
+                          "version {}",
+                          folder, **version, kMagic.back()),
+              "go on with the version of Muster that wrote it, or begin in an empty folder");
 }
 
 bool CheckpointFolder::Complete(std::int64_t step, const CheckpointView& view, int columns) const {
   const auto found = Find(path_ + "/" + NameOf(step));
-  const auto parts = found.find(view);
-  if (parts == found.end()) return false;
+  if (!found) return false;
+  const auto parts = found->find(view);
+  if (parts == found->end()) return false;
   for (int column = 0; column < columns; ++column) {
     const auto counts = parts->second.find(column);
     const bool there =
@@ -335,13 +418,16 @@ bool CheckpointFolder::Complete(std::int64_t step, const CheckpointView& view, i
   return true;
 }
 
-bool CheckpointFolder::Sound(const std::string& name) const {
-  return Read(name, [](const CheckpointPart& /*part*/) -> Result<void> { return {}; }).has_value();
+Result<void> CheckpointFolder::Look(const std::string& name) const {
+  return Read(name, [](const CheckpointPart& /*part*/) -> Result<void> { return {}; });
 }
 
+// One of another version ends the search: to go back to one before it, or to the start, would lose
+// its steps without a word.
 std::optional<std::pair<std::string, std::int64_t>> CheckpointFolder::Newest() const {
   for (const auto& [step, name] : Names()) {
-    if (Sound(name)) return std::pair(name, step);
+    const auto looked = Look(name);
+    if (looked || looked.error().code == ErrorCode::kConflict) return std::pair(name, step);
   }
   return std::nullopt;
 }
@@ -350,9 +436,10 @@ void CheckpointFolder::Prune(int keep, std::optional<std::int64_t> writing) cons
   int good = 0;
   for (const auto& [step, name] : Names()) {
     if (step == writing) continue;
-    if (good < keep && Sound(name)) {
-      ++good;
-      continue;
+    if (good < keep) {
+      const auto looked = Look(name);
+      if (looked) ++good;
+      if (looked || !CanGo(looked.error(), good > 0)) continue;
     }
     const std::string folder = path_ + "/" + name;
     std::error_code failed;
@@ -367,12 +454,11 @@ void CheckpointFolder::Prune(int keep, std::optional<std::int64_t> writing) cons
 void CheckpointFolder::Discard(std::int64_t step, const CheckpointView& view) const {
   const std::string folder = path_ + "/" + NameOf(step);
   const std::string prefix = PrefixOf(view);
-  std::vector<std::string> files;
-  std::error_code failed;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
-    if (entry.path().filename().string().starts_with(prefix)) files.push_back(entry.path());
+  const auto names = FilesIn(folder);
+  if (!names) return;
+  for (const auto& name : *names) {
+    if (name.starts_with(prefix)) ::unlink(fmt::format("{}/{}", folder, name).c_str());
   }
-  for (const auto& file : files) ::unlink(file.c_str());
   ::rmdir(folder.c_str());
 }
 

@@ -51,23 +51,26 @@ class CheckpointFolder {
   const std::string& path() const { return path_; }
   // Where the disk is full, all but the newest good one goes and it is tried once more.
   Result<void> Write(const CheckpointPart& part) const;
-  // The newest good one: its name and step. Those that are not good are passed over.
+  // The newest good one: its name and step. Those that are not good are passed over, but not one
+  // that another version of Muster wrote: Read says that it is.
   std::optional<std::pair<std::string, std::int64_t>> Newest() const;
   // Hands over the parts one after the other; what one is refused with is the error of the whole.
+  // kConflict: of another version, or so refused.
   Result<void> Read(const std::string& name,
                     const std::function<Result<void>(const CheckpointPart&)>& take) const;
   // All parts of all columns of this view are there, by their names: each is whole when it gets it.
   bool Complete(std::int64_t step, const CheckpointView& view, int columns) const;
   // Removes all but so many of the newest good ones, and leftovers that are older than those. What
-  // is newer may be in the making; `writing`: only that step is.
+  // is newer may be in the making; `writing`: only that step is. What could not be read just now
+  // may be good: it stays, and so does one of another version that no newer one replaces.
   void Prune(int keep, std::optional<std::int64_t> writing = std::nullopt) const;
   // Removes what this view wrote of a step that it could not write as a whole.
   void Discard(std::int64_t step, const CheckpointView& view) const;
 
  private:
   std::vector<std::pair<std::int64_t, std::string>> Names() const;  // the newest first
-  bool Sound(const std::string& name) const;
-  int TryToWrite(const CheckpointPart& part) const;  // the errno
+  Result<void> Look(const std::string& name) const;                 // reads all of it
+  int TryToWrite(const CheckpointPart& part) const;                 // the errno
 
   std::string path_;
 };

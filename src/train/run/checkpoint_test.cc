@@ -1,6 +1,8 @@
 #include "train/run/checkpoint.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <openssl/evp.h>
 
 #include <filesystem>
 #include <fstream>
@@ -11,6 +13,7 @@ namespace muster::train {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::HasSubstr;
 
 class CheckpointTest : public testing::Test {
  protected:
@@ -44,6 +47,30 @@ class CheckpointTest : public testing::Test {
         return name.empty() ? entry.path() : entry.path() / ("3-0000000000abcdef." + name);
     }
     return {};
+  }
+
+  static std::string Bytes(const fs::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  // As another version of Muster would have written it.
+  static void SetVersion(const fs::path& file, char version) {
+    constexpr std::size_t kVersionAt = 7, kDigest = 32;
+    std::string bytes = Bytes(file);
+    bytes[kVersionAt] = version;
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    ASSERT_EQ(
+        EVP_Digest(bytes.data(), bytes.size() - kDigest, digest, nullptr, EVP_sha256(), nullptr),
+        1);
+    bytes.replace(bytes.size() - kDigest, kDigest, reinterpret_cast<const char*>(digest), kDigest);
+    std::ofstream(file, std::ios::binary) << bytes;
+  }
+  std::optional<Error> WhyNotRead() const {
+    const auto newest = folder_.Newest();
+    if (!newest) return std::nullopt;
+    const auto read =
+        folder_.Read(newest->first, [](const CheckpointPart&) -> Result<void> { return {}; });
+    return read ? std::nullopt : std::optional(read.error());
   }
 
   const TempFolder temp_;
@@ -160,8 +187,7 @@ TEST_F(CheckpointTest, OneThatIsCutOffOrChangedIsPassedOver) {
   Write(8, 1);
   const auto file = FileOf(8, "0-of-1");
   const auto size = fs::file_size(file);
-  std::ifstream in(file, std::ios::binary);
-  const std::string whole{std::istreambuf_iterator<char>(in), {}};
+  const std::string whole = Bytes(file);
   for (std::size_t at = 0; at < size; at += 13) {
     std::string broken = whole;
     broken[at] = static_cast<char>(broken[at] ^ 4);
@@ -174,6 +200,51 @@ TEST_F(CheckpointTest, OneThatIsCutOffOrChangedIsPassedOver) {
   }
   std::ofstream(file, std::ios::binary) << whole;
   EXPECT_EQ(folder_.Newest()->second, 8);
+}
+
+// Not passed over: the job would begin anew, or go on from long ago, without a word.
+TEST_F(CheckpointTest, OneOfAnotherVersionIsAnErrorThatSaysWhatToDo) {
+  for (const char version : {'2', '4'}) {
+    Write(8, 2);
+    for (const char* part : {"0-of-2", "1-of-2"}) SetVersion(FileOf(8, part), version);
+    const auto why = WhyNotRead();
+    ASSERT_TRUE(why);
+    EXPECT_EQ(why->code, ErrorCode::kConflict);
+    EXPECT_THAT(why->message, HasSubstr("step-000000000008"));
+    EXPECT_THAT(why->message, HasSubstr(std::string("is of version ") + version +
+                                        " of the format; this program"));
+    EXPECT_THAT(why->hint, HasSubstr("the version of Muster that wrote it"));
+    Write(7, 1);
+    EXPECT_EQ(folder_.Newest()->second, 8);
+    folder_.Prune(1);
+    EXPECT_FALSE(FileOf(8, "").empty());
+    Write(9, 1);  // what is older than a good one does not matter
+    EXPECT_EQ(folder_.Newest()->second, 9);
+    EXPECT_FALSE(WhyNotRead());
+    for (const std::int64_t step : {7, 8, 9}) fs::remove_all(FileOf(step, ""));
+  }
+}
+
+TEST_F(CheckpointTest, OneOfAnotherVersionUnderNamesOfItsOwnIsSeenToo) {
+  Write(8, 1);
+  SetVersion(FileOf(8, "0-of-1"), '9');
+  fs::rename(FileOf(8, "0-of-1"), FileOf(8, "") / "all-of-it");
+  ASSERT_TRUE(WhyNotRead());
+  EXPECT_THAT(WhyNotRead()->message, HasSubstr("is of version 9"));
+}
+
+TEST_F(CheckpointTest, OneWhoseVersionWasChangedByAccidentIsPassedOver) {
+  Write(7, 1);
+  Write(8, 1);
+  const std::string whole = Bytes(FileOf(8, "0-of-1"));
+  for (const char version : {'2', '7', '\0', 'x'}) {
+    std::string broken = whole;
+    broken[7] = version;
+    std::ofstream(FileOf(8, "0-of-1"), std::ios::binary) << broken;
+    EXPECT_EQ(folder_.Newest()->second, 7);
+  }
+  std::ofstream(FileOf(8, "0-of-1"), std::ios::binary) << "MUSTCKP4";
+  EXPECT_EQ(folder_.Newest()->second, 7);
 }
 
 TEST_F(CheckpointTest, OldOnesAreRemovedButNeverTheLastGoodOnes) {
@@ -210,6 +281,39 @@ TEST_F(CheckpointTest, WhereTheDiskIsFullOnlyTheNewestGoodOneAndTheStepThatIsWri
   EXPECT_FALSE(FileOf(4, "").empty());
   EXPECT_TRUE(FileOf(5, "").empty());
   EXPECT_FALSE(FileOf(6, "").empty());
+}
+
+// Without a file descriptor left, or on a disk that answers with errors for a while. Here a link to
+// itself is not opened, and the start of a process's memory not read.
+TEST_F(CheckpointTest, WhatCannotBeReadJustNowIsNotRemovedHoweverFullTheDiskIs) {
+  for (const bool opens : {false, true}) {
+    for (const std::int64_t step : {3, 4}) Write(step, 1);
+    Write(5, 2);
+    const fs::path file = FileOf(5, "1-of-2"), aside = temp_ / "aside";
+    fs::rename(file, aside);
+    fs::create_symlink(opens ? fs::path("/proc/self/mem") : file, file);
+    folder_.Prune(1, 6);
+    EXPECT_FALSE(FileOf(5, "").empty());
+    EXPECT_FALSE(FileOf(4, "").empty()) << "the newest that is good";
+    EXPECT_TRUE(FileOf(3, "").empty());
+    fs::rename(aside, file);
+    EXPECT_EQ(folder_.Newest()->second, 5);
+    folder_.Prune(1, 6);
+    EXPECT_FALSE(FileOf(5, "").empty());
+    EXPECT_TRUE(FileOf(4, "").empty());
+    fs::remove_all(FileOf(5, ""));
+  }
+}
+
+TEST_F(CheckpointTest, OneOfAnotherVersionIsNotRemovedWhereNoNewerOneIsGood) {
+  Write(4, 1);
+  Write(5, 1);
+  SetVersion(FileOf(5, "0-of-1"), '9');
+  folder_.Prune(1, 7);
+  EXPECT_FALSE(FileOf(5, "").empty());
+  Write(6, 1);
+  folder_.Prune(2, 7);
+  EXPECT_TRUE(FileOf(5, "").empty());
 }
 
 TEST_F(CheckpointTest, DiscardsWhatOneViewWroteAndNothingElse) {

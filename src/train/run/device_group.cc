@@ -25,8 +25,12 @@ Told Filled(const std::string& text) {
 
 }  // namespace
 
+// Not from the thread: it may come to it only after the group was left.
 DeviceGroup::DeviceGroup(DeviceSum& device, Fabric& fabric, int members)
-    : device_(device), fabric_(fabric), members_(members), thread_([this] { Form(); }) {}
+    : device_(device), fabric_(fabric), members_(members) {
+  device_.Begin();
+  thread_ = std::thread([this] { Form(); });
+}
 
 DeviceGroup::~DeviceGroup() {
   device_.Leave();

@@ -33,11 +33,13 @@ class DeviceSum {
   virtual ~DeviceSum() = default;
   // No two of a group have the same; empty: it cannot be in one.
   virtual std::string Device() const = 0;
+  // Before all else of a group: from here on Leave is meant for this one.
+  virtual void Begin() = 0;
   // One makes it, and all join with it.
   virtual Result<std::string> Invite() = 0;
-  // Waits for the others; ends with an error at once when Leave is called.
+  // Waits for the others; ends with an error at once when Leave is called, or was before.
   virtual Result<void> Join(const std::string& invitation, int rank, int size) = 0;
-  virtual void Leave() = 0;
+  virtual void Leave() = 0;  // from any thread
   // Writes the own part of each bucket and says so. An error: the group is of no use any more.
   virtual Result<std::vector<ShardResult>> Compute(const Task& task,
                                                    std::span<const float> parameters,

@@ -10,8 +10,8 @@
 namespace muster::train {
 
 Exchange::Exchange(ColumnState& state, const Workload& workload, Fabric& fabric,
-                   const Layout& layout, const Routes::Rule& rule, bool half, Arena& arena,
-                   std::vector<std::span<float>> buffers,
+                   const Layout& layout, std::vector<int> hosts, const Routes::Rule& rule,
+                   bool half, Arena& arena, std::vector<std::span<float>> buffers,
                    std::vector<std::unique_ptr<Rounded>> rounded)
     : state_(state),
       workload_(workload),
@@ -22,7 +22,7 @@ Exchange::Exchange(ColumnState& state, const Workload& workload, Fabric& fabric,
       buffers_(std::move(buffers)),
       rounded_(std::move(rounded)),
       rounds_(half),
-      routes_(at_, layout.hosts, rule),
+      routes_(at_, std::move(hosts), rule),
       first_mine_(routes_.FirstOf(fabric.rank())) {
   const auto own = std::ranges::find(at_.owners, fabric.rank());
   if (own != at_.owners.end()) {

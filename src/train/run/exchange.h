@@ -33,10 +33,10 @@ class Exchange {
  public:
   // The nodes that a computer sums up by itself, lane by lane; `buffers` are gradients of the
   // column, one for each node of this worker, in memory that peers can read. `rounded`: one for
-  // each as well where gradients are rounded on the way, else none.
+  // each as well where gradients are rounded on the way, else none. `hosts`: for Routes (way.h).
   Exchange(ColumnState& state, const Workload& workload, Fabric& fabric, const Layout& layout,
-           const Routes::Rule& rule, bool half, Arena& arena, std::vector<std::span<float>> buffers,
-           std::vector<std::unique_ptr<Rounded>> rounded);
+           std::vector<int> hosts, const Routes::Rule& rule, bool half, Arena& arena,
+           std::vector<std::span<float>> buffers, std::vector<std::unique_ptr<Rounded>> rounded);
   ~Exchange();
 
   // The step that comes after `step.completed` steps. `measured`: square() is of that one.

@@ -15,6 +15,7 @@ class AllOfIt final : public ShardProgress {
  public:
   bool Need(Extent /*parameters*/) override { return true; }
   bool Ready(std::size_t /*first*/) override { return true; }
+  bool SameInStep() const override { return false; }
 };
 
 // Of all parts together; the parts of a round are cut out of it and put back.

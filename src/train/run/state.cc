@@ -123,26 +123,38 @@ Result<void> TrainState::Install(const ChangeMessage& change, const Layout& layo
   const auto planes = [this](const Move& move) {
     return move.target.kind == Holding::Kind::kParameters ? 1 : planes_;
   };
-  Tag tag = kMoveTags;
+  struct Piece {
+    const Move& move;
+    int plane;
+    Tag tag;
+  };
+  std::vector<Piece> pieces;
   for (const auto& move : *plan) {
-    for (int plane = 0; plane < planes(move); ++plane, ++tag) {
-      if (move.from != rank || move.to == rank) continue;
-      fabric.Offer(move.to, tag, std::as_bytes(At(move.source.column).SourceOf(move, plane)));
+    for (int plane = 0; plane < planes(move); ++plane) {
+      pieces.push_back({move, plane, kMoveTags + pieces.size()});
     }
   }
-  tag = kMoveTags;
-  for (const auto& move : *plan) {
-    for (int plane = 0; plane < planes(move); ++plane, ++tag) {
-      if (move.to != rank) continue;
-      const auto target = At(move.target.column).TargetOf(move, plane);
-      if (move.from != rank) {
-        auto fetched = fabric.Fetch(move.from, tag, std::as_writable_bytes(target));
-        if (!fetched) return fetched;
-        continue;
-      }
-      const auto source = At(move.source.column).SourceOf(move, plane);
-      if (source.data() != target.data()) std::ranges::copy(source, target.begin());
+  // All of them before the first is waited for: they come in the order of those who send, and the
+  // rest would lie in buffers until its turn, as much again as the state.
+  for (const auto& [move, plane, tag] : pieces) {
+    if (move.to != rank || move.from == rank) continue;
+    const auto target = At(move.target.column).TargetOf(move, plane);
+    fabric.Expect(move.from, tag, std::as_writable_bytes(target));
+  }
+  for (const auto& [move, plane, tag] : pieces) {
+    if (move.from != rank || move.to == rank) continue;
+    fabric.Offer(move.to, tag, std::as_bytes(At(move.source.column).SourceOf(move, plane)));
+  }
+  for (const auto& [move, plane, tag] : pieces) {
+    if (move.to != rank) continue;
+    const auto target = At(move.target.column).TargetOf(move, plane);
+    if (move.from != rank) {
+      auto fetched = fabric.Fetch(move.from, tag, std::as_writable_bytes(target));
+      if (!fetched) return fetched;
+      continue;
     }
+    const auto source = At(move.source.column).SourceOf(move, plane);
+    if (source.data() != target.data()) std::ranges::copy(source, target.begin());
   }
   if (member) {
     for (auto& column : columns_) column.Installed(view.step);

@@ -3,8 +3,8 @@
 // A run is cut once and for all into a grid of cells: shards of the batch, stages of the layers,
 // slices inside of layers. A cell has `micro` shards, which stream through the stages one after the
 // other. Workers share the cells among them, however many there are, so the bits of a result depend
-// on the grid alone. Each strategy is a shape of the grid, or another choice of those who own the
-// parameters.
+// on the grid alone. Each strategy (run/strategies, a file pair each) is a shape of the grid, or
+// another choice of those who own the parameters.
 #pragma once
 
 #include <cstdint>
@@ -41,15 +41,8 @@ struct Strategy {
   std::int64_t round = 1;      // steps between two boundaries, where not synchronous; odd
 };
 
-// data: shards over workers, all-reduce.
-// mirrored[:lanes=N]: the same, with so many shards at once in each process.
-// pipeline:stages=N[,micro=M]: layers over workers.
-// tensor:slices=N[,micro=M]: each layer over workers.
-// hybrid:data=D,stages=S,slices=T[,micro=M]: all three.
-// server[:servers=N]: parameters on servers, shards over workers; with
-//   mode=async[,round=R] or mode=bounded,staleness=S[,round=R] workers do not wait for each other.
-// central: the same with one server.
-// `shards` of a step, where the text does not say how many there are.
+// A word of run/strategies and its settings: "hybrid:data=2,stages=2,slices=2". `shards` of a step,
+// where the text does not say how many there are.
 Result<Strategy> ParseStrategy(std::string_view text, int shards);
 
 }  // namespace muster::train

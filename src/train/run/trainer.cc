@@ -57,7 +57,8 @@ std::string RunOf(const TrainOptions& options, const Workload& workload) {
                    options.exact ? workload.ComputedWith() : "");
 }
 
-// What makes the plans of two workers differ if it differs, beside the run.
+// What makes the plans of two workers differ if it differs, beside the run; and the time-out: who
+// beats by a longer one would be lost to those with a shorter one again and again.
 std::string TermsOf(const TrainOptions& options, const std::vector<Buckets>& buckets,
                     int state_floats) {
   const auto& grid = options.strategy.grid;
@@ -72,9 +73,10 @@ std::string TermsOf(const TrainOptions& options, const std::vector<Buckets>& buc
   return fmt::format(
       "steps {}; micro {}; servers {}; staleness {}; round {}; lanes {}; mirrors {}; parameters "
       "{}; "
-      "buckets {}; state {}",
+      "buckets {}; state {}; timeout-ms {}",
       options.steps, grid.micro, strategy.servers, strategy.staleness, strategy.round,
-      strategy.lanes, options.mirrors, fmt::join(floats, "+"), cuts, state_floats);
+      strategy.lanes, options.mirrors, fmt::join(floats, "+"), cuts, state_floats,
+      options.mesh.timeout_ms);
 }
 
 // Sums on devices have an order of their own, of whole batches of whole models.
@@ -168,6 +170,8 @@ class Session {
     }
   }
 
+  bool arrived() const { return arrived_; }  // a view with this worker came about
+
  private:
   // One view. None: there has to be another one.
   std::optional<Result<TrainEnd>> Live(const ChangeMessage& change) {
@@ -223,6 +227,7 @@ class Session {
     if (!Part(fabric, static_cast<int>(change.view.members.size()))) return std::nullopt;
     if (!rank) return TrainEnd::kLeft;
     state_.Keep();
+    arrived_ = true;
     const int workers = static_cast<int>(change.view.members.size());
     if (change.view.waits) {
       standing_.planned = true;
@@ -283,20 +288,25 @@ class Session {
     return {[work](const AskWord& word) { return work->Step(word); },
             [work] { return work->Finish(); }};
   }
-  Steps StepsIn(const View& view, const Layout& layout, Fabric& fabric) {
+  Result<Steps> StepsIn(const View& view, const Layout& layout, Fabric& fabric) {
     if (options_.strategy.mode != Mode::kSynchronous) {
       return StepsOf(std::make_shared<AsyncWork>(
           AsyncWork::Parts{workload_, options_.strategy, layout, state_, fabric, arena_, live_,
                            view.generation, options_.steps, options_.update_log}));
     }
-    return StepsOf(std::make_shared<ViewWork>(ViewWork::Parts{
-        workload_, columns_, options_.strategy, SumsOf(options_), layout, state_, fabric, arena_,
-        audit_, clock_, options_.noise_every, options_.steps, DeviceOf(options_, workload_)}));
+    const auto cost = ProbeLinks(fabric, layout);
+    if (!cost) return tl::unexpected(cost.error());
+    return StepsOf(std::make_shared<ViewWork>(
+        ViewWork::Parts{workload_, columns_, options_.strategy, SumsOf(options_), layout, state_,
+                        fabric, arena_, audit_, clock_, options_.noise_every, options_.steps,
+                        DeviceOf(options_, workload_), *cost}));
   }
 
   std::optional<Result<TrainEnd>> Work(const View& view, const Layout& layout, Fabric& fabric,
                                        int rank) {
-    const auto steps = StepsIn(view, layout, fabric);
+    const auto begun = StepsIn(view, layout, fabric);
+    if (!begun) return std::nullopt;  // somebody was lost
+    const Steps& steps = *begun;
     if (audit_ != nullptr) audit_->Enter(view, options_.strategy.grid);
     std::int64_t before = 0;
     const AskWord word = [&](std::int64_t completed) { return WordOf(before, completed); };
@@ -472,6 +482,7 @@ class Session {
   Scribe scribe_;
   Audit* audit_;
   Standing standing_;
+  bool arrived_ = false;
   std::int64_t last_step_ns_ = 0;
   bool asked_to_leave_ = false;                                // in this view
   std::int64_t checkpoints_asked_ = 0, checkpoints_seen_ = 0;  // those are begun
@@ -539,11 +550,11 @@ Result<TrainEnd> Train(Workload& workload, Store& store, Clock& clock, const Tra
   while (true) {
     auto members = Members::Open(joining, store, clock, leave);
     if (!members) return tl::unexpected(members.error());
-    auto end =
-        Session(workload, columns, clock, options, events, leave, **members, audit.get(), run)
-            .Run();
-    if (!end || *end != TrainEnd::kLeftBehind)
-      return end;  // else it is a new worker for the others
+    Session session(workload, columns, clock, options, events, leave, **members, audit.get(), run);
+    auto end = session.Run();
+    if (!end || *end != TrainEnd::kLeftBehind) return end;
+    // From here on it is a new worker for the others.
+    joining.setbacks = session.arrived() ? 0 : joining.setbacks + 1;
   }
 }
 

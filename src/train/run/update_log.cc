@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 #include "base/files.h"
@@ -17,13 +18,15 @@ namespace muster::train {
 
 namespace {
 
-constexpr const char* kMagic = "muster-updates-1";
+constexpr std::string_view kMagic = "muster-updates-";  // and the version
+constexpr std::string_view kVersion = "1";
 constexpr std::int64_t kMostUnits = std::int64_t{1} << 24U;  // of a round
 constexpr int kMostParts = 1024;
 
 std::string TextOf(const UpdateLog& log) {
-  std::string out = fmt::format("{} {} {} {} {} {} {} {}\n", kMagic, log.from, log.to, log.shards,
-                                log.part, log.parts, log.generation, log.updates.size());
+  std::string out =
+      fmt::format("{}{} {} {} {} {} {} {} {}\n", kMagic, kVersion, log.from, log.to, log.shards,
+                  log.part, log.parts, log.generation, log.updates.size());
   for (const auto& update : log.updates) {
     out += fmt::format("{} {} {}", update.unit, update.generation, update.worker);
     for (const auto base : update.bases) out += fmt::format(" {}", base);
@@ -41,12 +44,19 @@ Result<UpdateLog> ParseLog(const std::string& path, const std::string& text) {
   std::string magic;
   UpdateLog out;
   std::int64_t count = 0;
-  in >> magic >> out.from >> out.to >> out.shards >> out.part >> out.parts >> out.generation >>
-      count;
-  const bool sound = in && magic == kMagic && out.from >= 0 && out.to > out.from &&
-                     out.shards > 0 && out.to - out.from <= kMostUnits / out.shards &&
-                     out.parts > 0 && out.parts <= kMostParts && out.part >= 0 &&
-                     out.part < out.parts && count == (out.to - out.from) * out.shards;
+  in >> magic;
+  if (!magic.starts_with(kMagic)) return broken();
+  if (const auto version = magic.substr(kMagic.size()); version != kVersion) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("{} is a log of updates of version {}; this program reads version {}",
+                            path, version, kVersion),
+                "replay it with the version of Muster that wrote it");
+  }
+  in >> out.from >> out.to >> out.shards >> out.part >> out.parts >> out.generation >> count;
+  const bool sound = in && out.from >= 0 && out.to > out.from && out.shards > 0 &&
+                     out.to - out.from <= kMostUnits / out.shards && out.parts > 0 &&
+                     out.parts <= kMostParts && out.part >= 0 && out.part < out.parts &&
+                     count == (out.to - out.from) * out.shards;
   if (!sound) return broken();
   for (std::int64_t i = 0; i < count; ++i) {
     Update update;

@@ -122,9 +122,13 @@ void ViewWork::AddColumn(int column) {
     }
     strands_.push_back(std::move(strand));
   }
+  std::size_t most = 0;
+  for (const auto& bucket : state.buckets()) most = std::max(most, bucket.size());
+  auto hosts = HostsForRoutes(parts_.layout.At(column), parts_.layout.hosts, most * sizeof(float),
+                              parts_.cost);
   exchanges_.push_back(std::make_unique<Exchange>(
-      state, parts_.workload, parts_.fabric, parts_.layout, how, parts_.sums.half, parts_.arena,
-      std::move(nodes), std::move(rounded)));
+      state, parts_.workload, parts_.fabric, parts_.layout, std::move(hosts), how, parts_.sums.half,
+      parts_.arena, std::move(nodes), std::move(rounded)));
   for (std::size_t i = first; i < strands_.size(); ++i) {
     strands_[i]->exchange = exchanges_.back().get();
   }

@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,6 +28,7 @@
 #include "train/run/numbers.h"
 #include "train/run/state.h"
 #include "train/run/strategy.h"
+#include "train/run/way.h"
 
 namespace muster::train {
 
@@ -57,9 +59,10 @@ class ViewWork {
     Arena& arena;
     Audit* audit;  // or null
     Clock& clock;
-    std::int64_t measure_every;  // steps whose gradients' norms are taken; 0: none
-    std::int64_t steps;          // of the run
-    DeviceSum* device;           // null: gradients are summed up here
+    std::int64_t measure_every;     // steps whose gradients' norms are taken; 0: none
+    std::int64_t steps;             // of the run
+    DeviceSum* device;              // null: gradients are summed up here
+    std::optional<CostModel> cost;  // of links, where there are ways to choose from
   };
   explicit ViewWork(const Parts& parts);
   ~ViewWork();

@@ -30,6 +30,8 @@ class ShardProgress {
   virtual bool Need(Extent parameters) = 0;
   // The gradient from here to the end is as it will stay.
   virtual bool Ready(std::size_t first) = 0;
+  // All shards of a step are computed from the same parameters: a copy of them may be kept.
+  virtual bool SameInStep() const { return true; }
 };
 
 struct ShardResult {
@@ -65,7 +67,8 @@ class Workload {
   virtual std::string ComputedWith() const = 0;
   virtual std::vector<std::size_t> LayerFloats() const = 0;  // together all parameters
   virtual void Start(std::uint64_t seed, std::span<float> parameters) const = 0;
-  // Writes all of the gradient, unless it is told to break off.
+  // Writes all of the gradient, unless it is told to break off. Different shards may come from
+  // different threads at once (lanes); what is not made for that locks.
   virtual ShardResult Compute(std::int64_t step, int shard, std::span<const float> parameters,
                               std::span<float> gradient, ShardProgress& progress) = 0;
 
@@ -76,7 +79,8 @@ class Workload {
                       std::span<const float> parameters, std::span<const float> state,
                       std::span<float> new_parameters, std::span<float> new_state) const = 0;
 
-  // For the audit: samples of an epoch, and which of them a shard takes; 0: it cannot say.
+  // For the audit: samples of an epoch, and which of them a shard takes; 0: it cannot say. From any
+  // thread.
   virtual std::uint64_t EpochSamples() const { return 0; }
   virtual std::vector<std::uint64_t> SamplesOf(std::int64_t /*step*/, int /*shard*/) const {
     return {};

@@ -26,6 +26,10 @@ tl::unexpected<Error> Wrong(const char* what, ncclResult_t result) {
               "NCCL_DEBUG=WARN says more; --sum mesh does without it");
 }
 
+tl::unexpected<Error> Left() {
+  return Fail(ErrorCode::kUnavailable, "the group of GPUs was left before all were in it");
+}
+
 // As NCCL itself tells hosts apart.
 std::string HostName() {
   if (const char* given = std::getenv("NCCL_HOSTID")) return given;
@@ -50,6 +54,11 @@ class Group final : public NcclGroup {
     return out;
   }
 
+  void Begin() override {
+    Leave();
+    leaving_ = false;
+  }
+
   Result<std::string> Invite() override {
     ncclUniqueId id{};
     if (const auto made = ncclGetUniqueId(&id); made != ncclSuccess) return Wrong("begin", made);
@@ -57,7 +66,7 @@ class Group final : public NcclGroup {
   }
 
   Result<void> Join(const std::string& invitation, int rank, int size) override {
-    leaving_ = false;
+    if (leaving_) return Left();
     ncclUniqueId id{};
     if (invitation.size() != sizeof id.internal) {
       return Fail(ErrorCode::kInternal, "that is no invitation of NCCL");
@@ -76,11 +85,13 @@ class Group final : public NcclGroup {
       const std::lock_guard lock(mutex_);
       comm_ = made;
     }
+    // Who leaves while it is being made finds nothing to give up: that is left to this one.
     const auto joined = Settled(begun);
-    if (joined == ncclSuccess) return {};
-    if (!leaving_) failed_ = true;
+    const bool left = leaving_;
+    if (joined == ncclSuccess && !left) return {};
+    if (!left) failed_ = true;
     Leave();
-    return Wrong("join", joined);
+    return left ? Left() : Wrong("join", joined);
   }
 
   void Leave() override {

@@ -21,9 +21,10 @@ class NcclGroup {
   virtual ~NcclGroup() = default;
 
   virtual std::string Device() const = 0;
+  virtual void Begin() = 0;  // this and what follows: see DeviceSum
   virtual Result<std::string> Invite() = 0;
   virtual Result<void> Join(const std::string& invitation, int rank, int size) = 0;
-  virtual void Leave() = 0;  // from any thread
+  virtual void Leave() = 0;
   // In place, on the stream: each part becomes the sum of all at the worker of its index.
   virtual Result<void> Reduce(float* floats, std::span<const Extent> parts,
                               const c10::Stream& stream) = 0;

@@ -122,6 +122,20 @@ class Transformer final : public Classifier {
   nn::Linear next_{nullptr};
 };
 
+// Those that a built-in model takes.
+std::vector<std::uint64_t> SamplesOf(const ModelRun& run, std::size_t epoch, std::int64_t step,
+                                     int shard) {
+  const auto mine =
+      RunsFor(run.shards, static_cast<int>(run.batch))[static_cast<std::size_t>(shard)];
+  std::vector<std::uint64_t> out;
+  out.reserve(static_cast<std::size_t>(mine.size()));
+  for (int i = mine.first; i < mine.last; ++i) {
+    const auto drawn = static_cast<std::uint64_t>(step) * run.batch + static_cast<std::uint64_t>(i);
+    out.push_back(SampleDrawn(run.seed, drawn, epoch));
+  }
+  return out;
+}
+
 TorchBatch BatchOf(const Dataset& dataset, const std::vector<std::uint64_t>& samples) {
   const auto rows = static_cast<std::int64_t>(samples.size());
   TorchBatch out;
@@ -242,17 +256,12 @@ Result<OpenedWorkload> OpenTorchRun(const ModelRun& run, const TorchFlags& flags
     return Losses(outputs, batch.targets) *
            (static_cast<double>(batch.samples) / static_cast<double>(batch.targets.numel()));
   };
-  job.data = [run, data = parts->data](std::int64_t step, int shard) {
-    const auto mine =
-        RunsFor(run.shards, static_cast<int>(run.batch))[static_cast<std::size_t>(shard)];
-    std::vector<std::uint64_t> samples;
-    samples.reserve(static_cast<std::size_t>(mine.size()));
-    for (int i = mine.first; i < mine.last; ++i) {
-      const auto drawn =
-          static_cast<std::uint64_t>(step) * run.batch + static_cast<std::uint64_t>(i);
-      samples.push_back(SampleDrawn(run.seed, drawn, data->train->size()));
-    }
-    return BatchOf(*data->train, samples);
+  job.epoch_samples = parts->data->train->size();
+  job.samples = [run, data = parts->data](std::int64_t step, int shard) {
+    return SamplesOf(run, data->train->size(), step, shard);
+  };
+  job.data = [data = parts->data, samples = job.samples](std::int64_t step, int shard) {
+    return BatchOf(*data->train, samples(step, shard));
   };
   auto opened = TorchWorkload::Open(std::move(job), {.device = flags.device,
                                                      .precision = flags.precision,

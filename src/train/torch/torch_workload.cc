@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <ATen/Version.h>
 #include <ATen/autocast_mode.h>
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
@@ -10,14 +11,18 @@
 #include <torch/utils.h>
 #include <torch/version.h>
 #ifdef MUSTER_TORCH_CUDA
+#include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #endif
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -87,6 +92,24 @@ torch::Tensor View(float* floats, c10::IntArrayRef sizes) {
 }
 
 std::int64_t Signed(std::size_t count) { return static_cast<std::int64_t>(count); }
+
+// In the fewest digits that are still this number: "8", "0.125".
+std::string Shortest(double number) {
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
+  return {text.data(), end};
+}
+
+// The instructions that torch's own kernels use here: "AVX2". From a text, because torch 1.13 says
+// it nowhere else.
+std::string CpuLevel() {
+  constexpr std::string_view kBefore = "CPU capability usage: ";
+  const auto config = at::show_config();
+  const auto found = config.find(kBefore);
+  if (found == std::string::npos) return "unknown";
+  const auto first = found + kBefore.size();
+  return config.substr(first, config.find('\n', first) - first);
+}
 
 bool IsPowerOfTwo(double value) {
   int exponent = 0;
@@ -301,6 +324,7 @@ class TorchWorkload::OnDevice final : public DeviceSum {
       : workload_(workload), group_(std::move(group)) {}
 
   std::string Device() const override { return group_->Device(); }
+  void Begin() override { group_->Begin(); }
   Result<std::string> Invite() override { return group_->Invite(); }
   Result<void> Join(const std::string& invitation, int rank, int size) override {
     return group_->Join(invitation, rank, size);
@@ -309,6 +333,7 @@ class TorchWorkload::OnDevice final : public DeviceSum {
   Result<std::vector<ShardResult>> Compute(const Task& task, std::span<const float> parameters,
                                            std::span<float> gradient,
                                            ShardProgress& progress) override {
+    const std::lock_guard lock(workload_.mutex_);
     auto& gradients = *workload_.gradients_;
     std::vector<ShardResult> out;
     try {
@@ -420,6 +445,7 @@ Result<void> TorchWorkload::Try() {
   if (batch.samples > 0 && Forward(Here(batch)).numel() != 1) {
     return Fail(ErrorCode::kInvalid, "the loss is not one number", "sum it over the samples");
   }
+  if (auto told = TrySamples(batch.samples); !told) return told;
   for (std::size_t i = 0; i < before.size(); ++i) {
     if (torch::equal(buffers[i].value(), before[i])) continue;
     return Fail(ErrorCode::kInvalid,
@@ -429,17 +455,41 @@ Result<void> TorchWorkload::Try() {
   return {};
 }
 
+// Who audits must not be told of other samples than those that are taken.
+Result<void> TorchWorkload::TrySamples(std::int64_t taken) const {
+  if (!job_.samples) return {};
+  const auto samples = job_.samples(0, 0);
+  if (Signed(samples.size()) != taken) {
+    return Fail(ErrorCode::kInvalid,
+                "the first shard takes " + std::to_string(taken) + " samples and names " +
+                    std::to_string(samples.size()),
+                "let data() take those that samples() names");
+  }
+  const auto last = std::ranges::max_element(samples);
+  if (last == samples.end() || *last < job_.epoch_samples) return {};
+  return Fail(ErrorCode::kInvalid,
+              "sample " + std::to_string(*last) + " is named in an epoch of " +
+                  std::to_string(job_.epoch_samples),
+              "number the samples of an epoch from 0, and say how many there are");
+}
+
 // Without fmt: torch 2 brings headers of another version of it along.
 std::string TorchWorkload::Describe() const {
   return JoinTerms(job_.terms, "batch " + std::to_string(job_.batch) + "; optimizer " +
                                    options_.optimizer + "; rate " + options_.rate + "; precision " +
                                    options_.precision + "; loss-scale " +
-                                   std::to_string(options_.loss_scale));
+                                   Shortest(options_.loss_scale));
 }
 
 std::string TorchWorkload::ComputedWith() const {
-  return std::string("torch ") + TORCH_VERSION + "; device " + options_.device + "; threads " +
-         std::to_string(options_.threads) + "; kernels " + options_.kernels;
+  std::string device = options_.device;
+#ifdef MUSTER_TORCH_CUDA
+  if (device_.is_cuda()) {
+    device += std::string("; gpu ") + at::cuda::getDeviceProperties(copy_.device().index())->name;
+  }
+#endif
+  return std::string("torch ") + TORCH_VERSION + "; device " + device + "; cpu " + CpuLevel() +
+         "; threads " + std::to_string(options_.threads) + "; kernels " + options_.kernels;
 }
 
 std::vector<std::size_t> TorchWorkload::LayerFloats() const {
@@ -449,7 +499,18 @@ std::vector<std::size_t> TorchWorkload::LayerFloats() const {
   return out;
 }
 
+std::vector<std::uint64_t> TorchWorkload::SamplesOf(std::int64_t step, int shard) const {
+  if (!job_.samples) return {};
+  const std::lock_guard lock(mutex_);
+  try {
+    return job_.samples(step, shard);
+  } catch (const std::exception& error) {
+    CheckFailed("a shard says its samples", __FILE__, __LINE__, Wrong(error));
+  }
+}
+
 void TorchWorkload::Start(std::uint64_t seed, std::span<float> parameters) const {
+  const std::lock_guard lock(mutex_);
   torch::manual_seed(seed);
   const auto fresh = job_.make()->parameters();
   const torch::NoGradGuard no_gradients;
@@ -486,10 +547,12 @@ torch::Tensor TorchWorkload::Forward(const TorchBatch& batch) {
 
 ShardResult TorchWorkload::Compute(std::int64_t step, int shard, std::span<const float> parameters,
                                    std::span<float> gradient, ShardProgress& progress) {
+  const std::lock_guard lock(mutex_);
   // Whoever gets an error from torch in the middle of a run cannot go on; the others can.
   try {
     gradients_->Begin(gradient, progress);
     if (!progress.Need({0, parameters.size()})) return {};
+    if (!progress.SameInStep()) copied_step_ = -1;
     const auto result = Run(step, shard, parameters);
     return gradients_->End() ? result : ShardResult{};
   } catch (const std::exception& error) {
@@ -499,6 +562,7 @@ ShardResult TorchWorkload::Compute(std::int64_t step, int shard, std::span<const
 
 // Forward and back; what is to become of the gradients was said before.
 ShardResult TorchWorkload::Run(std::int64_t step, int shard, std::span<const float> parameters) {
+  at::init_num_threads();  // on this thread: what was set on another one does not hold here
   const auto batch = job_.data(step, shard);
   if (batch.samples == 0) return {};
   if (device_.is_cpu() || copied_step_ != step) Load(parameters);
@@ -526,12 +590,7 @@ void TorchWorkload::Update(const UpdateStep& step, std::span<const float> gradie
   }
   optimizer_.Update(step.last(), ScaledRate(rate_, step.middle(), step.rate), in, out,
                     step.batches);
-  if (options_.precision != "float16") return;
-  for (std::size_t i = 0; i < n; ++i) {
-    if (std::isfinite(gradient[i])) continue;
-    new_parameters[i] = parameters[i];
-    for (std::size_t plane = 0; plane < planes; ++plane) out.state[plane][i] = in.state[plane][i];
-  }
+  if (options_.precision == "float16") KeepWhereNotFinite(in, out);
 }
 
 std::string TorchWorkload::Used() const {

@@ -4,8 +4,9 @@
 // the runtime's floats; on a GPU they are copied in once a step, and gradients come out in pieces
 // while earlier layers are still at work. torch is held to deterministic algorithms, one number of
 // threads, and a seed drawn from step and shard, so a shard has the same bits whoever computes it
-// on a machine of the same kind. Buffers of a module are not handed over, so training must not
-// change them. There is no c10d here: workers talk over the runtime's own mesh.
+// on a machine of the same kind. Module and random numbers are one of each in a process, so shards
+// of several threads are computed in turn; none waits for another. Buffers of a module are not
+// handed over: training must not change them. No c10d: workers talk over the runtime's own mesh.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,7 +32,7 @@ struct TorchBatch {
   std::int64_t samples = 0;
 };
 
-// Callbacks may throw what torch throws.
+// Callbacks may throw what torch throws. They are called from several threads, one at a time.
 struct TorchJob {
   // On the CPU, all parameters float32, with random numbers of torch alone.
   std::function<std::shared_ptr<torch::nn::Module>()> make;
@@ -38,6 +40,10 @@ struct TorchJob {
   std::function<torch::Tensor(torch::nn::Module&, const TorchBatch&)> loss;
   std::function<TorchBatch(std::int64_t step, int shard)> data;  // on the CPU
   std::size_t batch = 0;                                         // samples of a step
+  // For an audit: how many samples an epoch has, and which of them `data` takes, by number. Without
+  // both there is none.
+  std::uint64_t epoch_samples = 0;
+  std::function<std::vector<std::uint64_t>(std::int64_t step, int shard)> samples = {};
   // What these are, as terms (members/terms.h): "model conv:digits; data digits; ...". Workers and
   // checkpoints of another model or other data are known by them, and by nothing else.
   std::string terms = {};
@@ -77,10 +83,13 @@ class TorchWorkload final : public Workload {
               std::span<const float> parameters, std::span<const float> state,
               std::span<float> new_parameters, std::span<float> new_state) const override;
 
+  std::uint64_t EpochSamples() const override { return job_.samples ? job_.epoch_samples : 0; }
+  std::vector<std::uint64_t> SamplesOf(std::int64_t step, int shard) const override;
+
   DeviceSum* device_sum() override;
 
-  // The module with these parameters, which must stay where they are while it is used; and a batch
-  // where the module is.
+  // The module with these parameters, which must stay where they are while it is used, and while
+  // nobody asks for shards; and a batch where the module is.
   torch::nn::Module& With(std::span<const float> parameters);
   TorchBatch Here(const TorchBatch& batch) const;
   // "torch 2.11.0, cuda; 1234 MiB of its memory at most".
@@ -94,10 +103,12 @@ class TorchWorkload final : public Workload {
                 const OptimizerSpec& optimizer, const RateSpec& rate);
   Result<void> Prepare();
   Result<void> Try();
+  Result<void> TrySamples(std::int64_t taken) const;
   void Load(std::span<const float> parameters);
   torch::Tensor Forward(const TorchBatch& batch);
   ShardResult Run(std::int64_t step, int shard, std::span<const float> parameters);
 
+  mutable std::mutex mutex_;  // over what torch does, and the callbacks
   TorchJob job_;
   TorchOptions options_;
   torch::Device device_;

@@ -8,12 +8,18 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <thread>
+#include <vector>
 
 namespace muster::train {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 // Two layers, between them one that nothing depends on; a norm on request.
 class Net : public torch::nn::Module {
@@ -108,6 +114,33 @@ TEST(TorchWorkloadTest, AShardHasTheSameBitsTwiceAndUnderAScaleOfTheLoss) {
   EXPECT_EQ(GradientOf(**scaled, 0, told), first);
 }
 
+TEST(TorchWorkloadTest, ShardsThatSeveralThreadsAskForHaveTheBitsOfThoseOfOne) {
+  constexpr int kThreads = 4, kTimes = 50;
+  auto workload = TorchWorkload::Open(JobOf(false), {});
+  ASSERT_TRUE(workload) << Describe(workload.error());
+  std::vector<float> parameters(kFloats);
+  (*workload)->Start(7, parameters);
+  const auto gradient_of = [&](int shard) {
+    std::vector<float> out(kFloats, 99.0F);
+    Told told;
+    (*workload)->Compute(3, shard, parameters, out, told);
+    EXPECT_THAT(told.first, ::testing::Contains(0U));
+    return out;
+  };
+  // Shard 1 has no samples.
+  std::vector<std::vector<float>> truth;
+  for (int shard = 0; shard < kThreads; ++shard) truth.push_back(gradient_of(shard));
+  std::vector<int> wrong(kThreads);
+  std::vector<std::thread> threads;
+  for (int shard = 0; shard < kThreads; ++shard) {
+    threads.emplace_back([&, shard, i = static_cast<std::size_t>(shard)] {
+      for (int time = 0; time < kTimes; ++time) wrong[i] += gradient_of(shard) != truth[i] ? 1 : 0;
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_THAT(wrong, ElementsAre(0, 0, 0, 0));
+}
+
 TEST(TorchWorkloadTest, AShardWithoutSamplesHasNoGradient) {
   auto workload = TorchWorkload::Open(JobOf(false), {});
   ASSERT_TRUE(workload);
@@ -125,8 +158,44 @@ TEST(TorchWorkloadTest, SaysWhatItsResultDependsOn) {
   EXPECT_EQ((*workload)->Describe(),
             "model net; batch 10; optimizer adam; rate constant:rate=0.003; precision bfloat16; "
             "loss-scale 8");
-  EXPECT_EQ((*workload)->ComputedWith(),
-            std::string("torch ") + TORCH_VERSION + "; device cpu; threads 2; kernels base");
+  EXPECT_THAT((*workload)->ComputedWith(),
+              AllOf(StartsWith(std::string("torch ") + TORCH_VERSION + "; device cpu; cpu "),
+                    Not(HasSubstr("unknown")), EndsWith("; threads 2; kernels base")));
+}
+
+TEST(TorchWorkloadTest, SaysWhichSamplesItTakesWhereTheJobDoes) {
+  const auto silent = TorchWorkload::Open(JobOf(false), {});
+  ASSERT_TRUE(silent);
+  EXPECT_EQ((*silent)->EpochSamples(), 0U);
+  EXPECT_THAT((*silent)->SamplesOf(0, 0), ElementsAre());
+
+  auto job = JobOf(false);
+  job.epoch_samples = 60;
+  job.samples = [](std::int64_t step, int shard) {
+    const auto first = static_cast<std::uint64_t>(step * 10 + shard * 5) % 60;
+    return std::vector<std::uint64_t>{first, first + 1, first + 2, first + 3, first + 4};
+  };
+  const auto workload = TorchWorkload::Open(job, {});
+  ASSERT_TRUE(workload) << Describe(workload.error());
+  EXPECT_EQ((*workload)->EpochSamples(), 60U);
+  EXPECT_THAT((*workload)->SamplesOf(7, 1), ElementsAre(15, 16, 17, 18, 19));
+}
+
+TEST(TorchWorkloadTest, SamplesThatCannotBeThoseOfTheDataAreRefused) {
+  auto job = JobOf(false);
+  job.epoch_samples = 60;
+  job.samples = [](std::int64_t /*step*/, int /*shard*/) {
+    return std::vector<std::uint64_t>{0, 1, 2, 3};
+  };
+  const auto fewer = TorchWorkload::Open(job, {});
+  ASSERT_FALSE(fewer);
+  EXPECT_THAT(fewer.error().message, HasSubstr("takes 5 samples and names 4"));
+  job.samples = [](std::int64_t /*step*/, int /*shard*/) {
+    return std::vector<std::uint64_t>{56, 57, 58, 59, 60};
+  };
+  const auto outside = TorchWorkload::Open(job, {});
+  ASSERT_FALSE(outside);
+  EXPECT_THAT(outside.error().message, HasSubstr("sample 60 is named in an epoch of 60"));
 }
 
 TEST(TorchWorkloadTest, AModuleThatChangesItsBuffersIsRefused) {

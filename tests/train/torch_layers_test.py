@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""torch_test.py TRAIN_LAYERS: the built-in compute against PyTorch, forwards and backwards.
+"""torch_layers_test.py TRAIN_LAYERS: the built-in compute against PyTorch, forwards and backwards.
 
 The program prints parameters, inputs and what it made of them; here torch does the same in double.
 Ends with status 77, which CTest takes for a skip, where torch is not installed.

@@ -1,0 +1,12 @@
+#include "train/run/strategies/central.h"
+
+namespace muster::train {
+
+Result<Strategy> CentralStrategy::Read(const Settings& settings, int shards) const {
+  if (auto read = ReadSettings(settings, {}); !read) return tl::unexpected(read.error());
+  const auto grid = GridOf(settings, {.data = shards}, shards);
+  if (!grid) return tl::unexpected(grid.error());
+  return Strategy{.grid = *grid, .servers = 1};
+}
+
+}  // namespace muster::train

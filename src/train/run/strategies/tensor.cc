@@ -1,0 +1,16 @@
+#include "train/run/strategies/tensor.h"
+
+#include <array>
+
+namespace muster::train {
+
+Result<Strategy> TensorStrategy::Read(const Settings& settings, int shards) const {
+  Cut cut;
+  const std::array wanted{Count("slices", cut.slices), Count("micro", cut.micro)};
+  if (auto read = ReadSettings(settings, wanted); !read) return tl::unexpected(read.error());
+  const auto grid = GridOf(settings, cut, shards);
+  if (!grid) return tl::unexpected(grid.error());
+  return Strategy{.grid = *grid};
+}
+
+}  // namespace muster::train
