@@ -29,7 +29,7 @@ PAIRS = 12
 WIDTH, CONTEXT, VOCABULARY = 128, 64, 96
 GIGABIT = 125_000_000
 BUCKET = 1 << 16  # floats
-DDP_ROUNDS = 5
+DDP_ROUNDS = 10
 
 
 def transformer(layers):

@@ -28,10 +28,13 @@ Error PathError(const std::string& path, int reason) {
   if (reason == ENOENT || reason == ENOTDIR) {
     return {ErrorCode::kNotFound, message, "check the path"};
   }
-  return {ErrorCode::kDenied, message, "check who may read it"};
+  if (reason == EACCES || reason == EPERM) {
+    return {ErrorCode::kDenied, message, "check who may read it"};
+  }
+  return {ErrorCode::kUnavailable, message, "check the disk, and try again"};
 }
 
-// A full disk is not a refusal: who waits may find room.
+// A full disk is not a refusal, nor is one that fails for a while: who waits may get on.
 Error WriteError(const std::string& path, int reason) {
   const std::string message = "cannot write \"" + path + "\": " + std::strerror(reason);
   switch (reason) {
@@ -44,12 +47,13 @@ Error WriteError(const std::string& path, int reason) {
     case EDQUOT:
     case EFBIG:
       return {ErrorCode::kUnavailable, message, "make room there, or name another place"};
-    case EIO:
-      return {ErrorCode::kUnavailable, message, "check the disk"};
     case EROFS:
       return {ErrorCode::kDenied, message, "it is read-only: name another place"};
-    default:
+    case EACCES:
+    case EPERM:
       return {ErrorCode::kDenied, message, "check who may write there"};
+    default:
+      return {ErrorCode::kUnavailable, message, "check the disk, and try again"};
   }
 }
 

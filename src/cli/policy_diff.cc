@@ -156,10 +156,10 @@ Result<Json> DiffJournal(Session& session, const Words& words, const ReadPolicy&
   body.erase("about");
   body["kind"] = "policy-diff";
   body["since"] = words.since.empty() ? "7d" : words.since;
+  const Patience patience;  // from here on: what was begun is ended
   const auto begun = session.client().Post("simulations", {}, body.dump());
   if (!begun) return tl::unexpected(begun.error());
   const auto path = "simulations/" + Json::parse(*begun).at("id").get<std::string>();
-  const Patience patience;
   Progress line;
   ShareProgress progress;
   const auto replaying = progress.Next("replaying");

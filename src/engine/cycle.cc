@@ -186,6 +186,7 @@ bool Scheduler::Steps::RoomAfterMoves(const JobClass& job_class) const {
 }
 
 void Scheduler::Steps::Consolidate() {
+  KeepNoRoom();
   std::vector<ClassId> tried, chosen;
   const auto count = static_cast<ClassId>(cluster_.class_count());
   for (ClassId i = 0; i < count; ++i) {

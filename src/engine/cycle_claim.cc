@@ -56,6 +56,7 @@ void Scheduler::Steps::ListClaimers(Step step) {
 }
 
 void Scheduler::Steps::Claim(Step step) {
+  KeepNoRoom();  // of the step before: who is looked at is told by what all may have
   ListClaimers(step);
   if (claimers_.empty()) return;
   lanes_.Open(claimers_, [&](const BucketHead& head) {

@@ -14,7 +14,9 @@ using model::Rule;
 
 namespace {
 
-constexpr int kMostFutureless = 2;        // gangs for which one cycle looks for a time in vain
+// Gangs for which one cycle looks for a time in vain. The others wait for a look of their own, but
+// for those that had a time in the cycle before.
+constexpr int kMostFutureless = 2;
 constexpr std::size_t kMostReserved = 8;  // gangs that have a reservation at one time
 
 // A bit for each GPU type; from the 64th on they share one.
@@ -83,10 +85,12 @@ void HoldOn(const NodeTable& nodes, NodeId id, int gpus, std::vector<Hold>& out)
   }
 }
 
+bool Overlap(const Kept& a, const Kept& b) { return a.from_ms < b.to_ms && b.from_ms < a.to_ms; }
+
 }  // namespace
 
-// What the reservations of admins keep. Each is kept while the next is looked at, so that they keep
-// different GPUs.
+// What the reservations of admins keep. Those of the same time are kept while the next is looked
+// at, so that they keep different GPUs.
 void Scheduler::Steps::Book() {
   blocks_.clear();
   looks_ = 0;
@@ -95,6 +99,7 @@ void Scheduler::Steps::Book() {
     if (booking.to_ms <= now_ms_) continue;
     const QueueId queue = QueueOf(cluster_, booking);
     Block block{{kNone, booking.name, booking.from_ms, booking.to_ms}, queue, booking.from_ms, {}};
+    for (auto& other : blocks_) Turn(other, Overlap(other.by, block.by));
     for (const auto& part : booking.parts) {
       const NodeId node = cluster_.FindNode(part.node);
       if (node == kNone) continue;
@@ -103,7 +108,6 @@ void Scheduler::Steps::Book() {
     }
     block.types = TypesOf(cluster_.nodes(), block.holds);
     blocks_.push_back(std::move(block));
-    Turn(blocks_.back(), true);
   }
   KeepNoRoom();
 }
@@ -218,6 +222,9 @@ void Scheduler::Steps::FindReservations(bool whoever_comes) {
   const auto all = TypesThere(cluster_.nodes());
   std::uint64_t waited_for = 0;
   int futureless = 0;
+  const auto had = [this](JobId id) {
+    return std::ranges::find(last_reserved_, id, &Reservation::job) != last_reserved_.end();
+  };
   lanes_.Open([](ClassId /*id*/) { return true; });
   while (const auto next = lanes_.Next()) {
     KeepRoomFrom(next->job);
@@ -230,10 +237,11 @@ void Scheduler::Steps::FindReservations(bool whoever_comes) {
       const auto types = TypesOf(cluster_, cluster_.job(next->job));
       if ((types & waited_for) != 0) {
         waited_for |= types;
-      } else if (!KeptByAdmin()) {
-        if (!(whoever_comes || RoomForSomebody()) || futureless == kMostFutureless) break;
+      } else {
+        if (!(whoever_comes || RoomForSomebody())) break;
         KeepRoomFrom(next->job);
-        const auto found = ReserveFor(next->job, next->job_class);
+        const bool looks = futureless < kMostFutureless || had(next->job);
+        const auto found = ReserveFor(next->job, next->job_class, looks);
         if (found == Found::kRoom) waited_for |= types;
         if (found == Found::kNothing) ++futureless;
       }
@@ -250,7 +258,7 @@ bool Scheduler::Steps::KeptByAdmin() const {
                      [](const Block& block) { return block.on && block.by.job == kNone; });
 }
 
-Scheduler::Steps::Found Scheduler::Steps::ReserveFor(JobId id, ClassId job_class) {
+Scheduler::Steps::Found Scheduler::Steps::ReserveFor(JobId id, ClassId job_class, bool looks) {
   placement_.NextPieces(id, pieces_);
   const JobState& job = cluster_.job(id);
   if (pieces_.empty() || pieces_[0].estimated) return Found::kNothing;
@@ -262,30 +270,24 @@ Scheduler::Steps::Found Scheduler::Steps::ReserveFor(JobId id, ClassId job_class
     });
   });
   if (behind) return Found::kLater;
-  if (!WithinBounds(job, pieces_[0])) return ReserveWithin(pieces_[0]);
-  const auto known = no_time_.find(job_class);
-  if (known != no_time_.end() && known->second.until > cluster_.cycles()) {
-    return Found::kNothingStill;
-  }
-  auto made = timeline_.Reserve(pieces_[0], now_ms_);
+  const std::pair tried(job_class, job.queue);
+  const auto known = no_time_.find(tried);
+  const bool still = known != no_time_.end() && known->second.until > cluster_.cycles();
+  if (still || !looks) return Found::kNothingStill;
+  // Of the first below a queue that its limit stops: nobody who would be in its way passes it. It
+  // waits for no GPUs, so others may wait for theirs.
+  const bool limited = !WithinBounds(job, pieces_[0]);
+  if (limited && !timeline_.BoundsAllow(pieces_[0])) return Found::kNothingStill;
+  auto made = limited ? timeline_.ReserveWithin(pieces_[0], now_ms_)
+                      : timeline_.Reserve(pieces_[0], now_ms_);
   if (!made) {
-    no_time_[job_class].Again(cluster_.cycles());
+    no_time_[tried].Again(cluster_.cycles());
     return Found::kNothing;
   }
-  no_time_.erase(job_class);
+  no_time_.erase(tried);
   KeepFor(*made);
   reserved_.push_back(std::move(*made));
-  return Found::kRoom;
-}
-
-// The first below a queue that its limit stops: nobody who would be in its way passes it. It waits
-// for no GPUs, so others may wait for theirs.
-Scheduler::Steps::Found Scheduler::Steps::ReserveWithin(const Piece& piece) {
-  auto made = timeline_.ReserveWithin(piece, now_ms_);
-  if (!made) return Found::kNothing;
-  KeepFor(*made);
-  reserved_.push_back(std::move(*made));
-  return Found::kLater;
+  return limited ? Found::kLater : Found::kRoom;
 }
 
 // Whether the job would still be there when the room is needed. Behind a gang only so many are
@@ -302,11 +304,40 @@ bool Scheduler::Steps::Binds(const Block& block, JobId id) const {
 
 void Scheduler::Steps::Turn(Block& block, bool on) {
   if (block.on == on) return;
+  block.on = on;
+  if (block.by.job == kNone) {
+    on ? KeepBooked(block) : LeaveBooked(block);
+    return;
+  }
   for (const auto& hold : block.holds) cluster_.Keep(hold, on ? +1 : -1);
   for (const auto& [queue, room] : block.within) {
     cluster_.KeepWithin(queue, room, block.fixed, on ? +1 : -1);
   }
-  block.on = on;
+}
+
+// Reservations of admins for different times may hold the same GPUs, which are kept once.
+void Scheduler::Steps::KeepBooked(Block& block) {
+  for (Hold hold : block.holds) {
+    const auto all = hold.devices;
+    for (const auto& other : blocks_) {
+      for (const auto& kept : other.kept) {
+        if (kept.bank == hold.bank) hold.devices &= ~kept.devices;
+      }
+    }
+    if (hold.devices == 0) continue;
+    for (auto& amount : hold.host)
+      amount = amount / std::popcount(all) * std::popcount(hold.devices);
+    cluster_.Keep(hold, +1);
+    block.kept.push_back(hold);
+  }
+}
+
+void Scheduler::Steps::LeaveBooked(Block& block) {
+  for (const auto& hold : block.kept) cluster_.Keep(hold, -1);
+  block.kept.clear();
+  for (auto& other : blocks_) {
+    if (other.on && other.by.job == kNone) KeepBooked(other);
+  }
 }
 
 // Before sizes are given out: who would start as things are, and who would have a reservation, so

@@ -87,8 +87,7 @@ class Scheduler::Steps {
     kNothing,
     kNothingStill,  // as was found out in an earlier cycle
   };
-  Found ReserveFor(JobId job, ClassId job_class);
-  Found ReserveWithin(const Piece& piece);
+  Found ReserveFor(JobId job, ClassId job_class, bool looks);
   bool RoomForSomebody();
   void Foresee();
   Resizing::Held KeepRoomFromAll(std::span<const JobId> jobs);
@@ -148,10 +147,13 @@ class Scheduler::Steps {
     std::vector<Reservation::Within> within = {};
     bool fixed = false;
     bool on = false;
+    std::vector<Hold> kept = {};  // of an admin's, while it is on: what no other one keeps
   };
   bool Binds(const Block& block, JobId job) const;
   bool CountsOn(const Block& block, JobId job) const;
   void Turn(Block& block, bool on);
+  void KeepBooked(Block& block);
+  void LeaveBooked(Block& block);
   const Block* KeptBy(JobId job) const;
   std::vector<Block> blocks_;
   std::int64_t looks_ = 0;  // at jobs behind a reservation
@@ -165,7 +167,8 @@ class Scheduler::Steps {
   };
   Without WithoutIt(ClassId job_class);
   std::map<ClassId, Without> without_it_;
-  std::map<ClassId, CutOff> no_time_;  // classes for which no time was found
+  // Classes for which no time was found, by queue: bounds and bookings are theirs.
+  std::map<std::pair<ClassId, QueueId>, CutOff> no_time_;
   Lanes lanes_;
   std::int64_t now_ms_ = 0;
   std::int64_t budget_ = 0;

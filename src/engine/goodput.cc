@@ -316,7 +316,8 @@ double GoodputModel::Gain(double scale) const {
 
 BatchChoice GoodputModel::Best(int nodes, int gpus) const {
   BatchChoice best;
-  const double least = std::max(limits.first, limits.min_local * gpus);
+  const double least =
+      std::max(static_cast<double>(limits.first), static_cast<double>(limits.min_local) * gpus);
   const double factor = std::pow(limits.most / least, 1.0 / (kBatchesTried - 1));
   const double sync = steps.SyncSeconds(nodes, gpus);
   double batch = least;
@@ -345,6 +346,14 @@ BatchChoice GoodputModel::Best(int nodes, int gpus) const {
 const std::string& JobSpeed::KnownFor(const std::string& gpu_type) const {
   const auto found = models_.find(gpu_type);
   return found != models_.end() ? found->first : models_.begin()->first;
+}
+
+int JobSpeed::UsefulGpus() const {
+  int most = 1;
+  for (const auto& [type, model] : models_) {
+    most = std::max(most, (model.limits.most - 1) / std::max(1, model.limits.min_local) + 1);
+  }
+  return most;
 }
 
 double JobSpeed::GoodputOn(const std::string& gpu_type, int nodes, int gpus) const {

@@ -82,6 +82,7 @@ class JobSpeed {
   JobSpeed(Models models, int most_gpus) : models_(std::move(models)), most_gpus_(most_gpus) {}
   const Models& models() const { return models_; }
   int most_gpus() const { return most_gpus_; }  // that it has run on
+  int UsefulGpus() const;  // more would have nothing to do in its largest batch
   // The type whose model stands for that one: itself where the job ran on it.
   const std::string& KnownFor(const std::string& gpu_type) const;
   double GoodputOn(const std::string& gpu_type, int nodes, int gpus) const;

@@ -76,15 +76,15 @@ DeviceRules Placement::RulesFor(JobId job) const {
           cluster_.job(job).workers.size() > 1};
 }
 
-// Where the workers to come lose the least by it. Only for who goes anywhere: a share, one GPU of a
-// job of one worker, a worker without GPUs. Gangs and workers with several GPUs are packed, and so
-// is everybody where a limit rules out one of the GPU types, and in room that others only leave: it
-// is little, and trials would have to follow it. kNone: there is none, or not for it.
+// Where the workers to come lose the least by it. Only for who goes anywhere: a share, the worker
+// of a job that has no other, a worker without GPUs. Gangs are packed, and so is everybody where a
+// limit rules out one of the GPU types, and in room that others only leave: it is little, and
+// trials would have to follow it. kNone: there is none, or not for it.
 BankId Placement::PickByWorth(WorkerRef ref, const Shape& shape) {
   if (!cluster_.policy().place_by_worth || !scopes_.empty()) return kNone;
   const auto& gpu = shape.spec.request.gpu;
   const bool whole = gpu.kind == GpuKind::kWhole;
-  if (whole && (gpu.devices != 1 || cluster_.job(ref.job).workers.size() > 1)) return kNone;
+  if (whole && cluster_.job(ref.job).workers.size() > 1) return kNone;
   const bool gpus = gpu.kind != GpuKind::kNone;
   for (TypeId type = 0; gpus && type < cluster_.nodes().type_count(); ++type) {
     if (shape.type_rank[type] != kNone && !TypeAllowed(ref.job, shape, type)) return kNone;

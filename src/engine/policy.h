@@ -24,7 +24,7 @@ struct Policy {
   bool evict_stale = true;            // a gang below its minimum gives up after its grace
   bool victims_may_move = true;       // a victim that fits elsewhere is moved, not paused
   bool compare_lost_work = true;      // victims by lost GPU-seconds where known on both sides
-  bool place_by_worth = true;         // workers go where those to come lose the least
+  bool place_by_worth = true;         // workers alone go where those to come lose least
   bool grow = true;                   // elastic workers above the minimum start
   bool by_goodput = true;             // jobs that report their speed get the sizes that pay best
   bool keep_promises = true;          // room that victims were asked to leave goes to its claimer
@@ -59,7 +59,7 @@ struct Policy {
   std::int64_t grow_factor = 4;              // at most so many times the GPUs it is known to use
   std::int64_t young_gpu_ms = 3'600'000;     // until it was served so much a job counts for more
   std::int64_t turn_gpu_ms = 3'600'000;      // a running job gives way to one served so much less
-  std::int64_t worth_offers = 30;            // shares that a rest of a GPU is taken to be offered
+  std::int64_t worth_offers = 15;            // shares that a rest of a GPU is taken to be offered
   std::int64_t worth_step_milli = 10;        // of a GPU: less makes no place better than another
   std::int64_t assumed_runtime_ms = 3'600'000;          // of jobs of which nothing is known
   std::int64_t backfill_patience_ms = 24LL * 3600'000;  // who waited so long is passed by nobody

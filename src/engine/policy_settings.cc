@@ -53,7 +53,7 @@ constexpr auto kSettings = std::to_array<Setting>({
            &Policy::victims_may_move),
     Switch("compare_lost_work", "victims by lost GPU-seconds where known",
            &Policy::compare_lost_work),
-    Switch("place_by_worth", "small workers go where those to come lose the least",
+    Switch("place_by_worth", "workers that are alone go where those to come lose the least",
            &Policy::place_by_worth),
     Setting{"gang_packing", "how a gang is packed", SettingKind::kWord, &Policy::gang_packing},
     Switch("gpu_type_wishes", "roles name GPU types in order of preference",

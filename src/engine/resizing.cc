@@ -22,6 +22,7 @@ constexpr double kEven = 8;
 constexpr double kCrawls = 1e-3;              // who is slower than that does not get on
 constexpr double kReluctance = 1.5;           // a change is charged so many times what it costs
 constexpr std::int64_t kLeastCostMs = 1'000;  // so that no noise of reports pays for a change
+constexpr std::int64_t kMostAsked = 2;        // times the GPUs there, by those who wait
 constexpr int kAttempts = 8;                  // to seat the jobs of a queue
 constexpr std::int64_t kSilentMs = 300'000;   // who has reported nothing by then is taken as linear
 
@@ -259,19 +260,23 @@ int Resizing::Reach(const Candidate& candidate, TypeId type) const {
   return most;
 }
 
-// On as few nodes as it can. On a type that it never ran on: by what others gained from it.
-double Resizing::LogGoodput(const Candidate& candidate, TypeId type, int workers) const {
+// On as few nodes as it can; of a type that it never ran on, as on the one that stands for it.
+double Resizing::Goodput(const Candidate& candidate, TypeId type, int workers) const {
   const int per_node = std::max(1, halls_[type].node / candidate.each);
   const int nodes = (workers + per_node - 1) / per_node, gpus = workers * candidate.each;
-  const auto& name = cluster_.nodes().type_name(type);
   const auto* speed = cluster_.job(candidate.job).speed.get();
-  if (speed == nullptr) {
-    const TypeId liked = TypesOf(candidate).front();
-    return std::log(gpus) + RatioOf(cluster_.nodes().type_name(liked), name);
-  }
-  const auto& known = speed->KnownFor(name);
-  const double goodput = std::max(kStandstill, speed->GoodputOn(known, nodes, gpus));
-  return std::log(goodput) + (known == name ? 0 : RatioOf(known, name));
+  if (speed == nullptr) return gpus;
+  return std::max(kStandstill, speed->GoodputOn(cluster_.nodes().type_name(type), nodes, gpus));
+}
+
+// On a type that it never ran on: by what others gained from it.
+double Resizing::LogGoodput(const Candidate& candidate, TypeId type, int workers) const {
+  const auto& names = cluster_.nodes();
+  const auto& name = names.type_name(type);
+  const auto* speed = cluster_.job(candidate.job).speed.get();
+  const auto& known =
+      speed == nullptr ? names.type_name(TypesOf(candidate).front()) : speed->KnownFor(name);
+  return std::log(Goodput(candidate, type, workers)) + (known == name ? 0 : RatioOf(known, name));
 }
 
 // Of the smallest size that gets on, on the type that it has or likes best.
@@ -280,12 +285,10 @@ double Resizing::LeastLogGoodput(const Candidate& candidate) const {
   const TypeId type = TypesOf(candidate).front();
   const int most = static_cast<int>(job.workers.size());
   int workers = LeastOf(job);
-  double least = LogGoodput(candidate, type, workers);
-  while (least <= std::log(kStandstill) && workers < most) {
+  while (Goodput(candidate, type, workers) <= kStandstill && workers < most) {
     workers = std::min(2 * workers, most);
-    least = LogGoodput(candidate, type, workers);
   }
-  return least;
+  return LogGoodput(candidate, type, workers);
 }
 
 // Sizes on whole parts of a node: halves of it, then whole nodes, and the one it has. No sizes: it
@@ -307,6 +310,7 @@ ElasticJob Resizing::Weigh(const Candidate& candidate, TypeId type) const {
     const int grown = known * static_cast<int>(policy.grow_factor) / candidate.each;
     most = std::min(most, std::max(least, grown));
   }
+  if (job.speed) most = std::min(most, job.speed->UsefulGpus() / candidate.each);
   most = std::min(most, reach);
   std::set<int> sizes = {least};
   if (has >= least) sizes.insert(has);
@@ -399,8 +403,48 @@ void Resizing::Divide(QueueId queue, const KeepRoom& keep_room) {
   }
 }
 
+// Of those that wait for the same GPU types only as many as could run there, in the order in which
+// they would: the time this takes is bounded by the GPUs and not by who waits for them. The others
+// keep to their least.
+void Resizing::LeaveOutTheLast(std::vector<Candidate>& candidates, const KeepRoom& keep_room) {
+  std::vector<JobId> jobs;
+  jobs.reserve(candidates.size());
+  for (const auto& candidate : candidates) jobs.push_back(candidate.job);
+  const auto reserved = keep_room(jobs).reserved;
+  std::vector<std::size_t> waiting;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const bool waits = candidates[i].held == 0;
+    if (waits && std::ranges::find(reserved, jobs[i]) == reserved.end()) waiting.push_back(i);
+  }
+  std::ranges::stable_sort(waiting, {}, [&](std::size_t i) {
+    const JobState& job = cluster_.job(candidates[i].job);
+    return std::pair(-job.priority, job.served_gpu_ms);
+  });
+  std::map<std::vector<std::uint32_t>, std::int64_t> asked;  // GPUs, by what types they may be of
+  std::vector<bool> out(candidates.size());
+  for (const auto i : waiting) {
+    const JobState& job = cluster_.job(candidates[i].job);
+    const auto& ranks = ShapeOf(candidates[i]).type_rank;
+    std::int64_t there = 0;
+    for (TypeId type = 0; type < halls_.size(); ++type) {
+      if (ranks[type] != kNone) there += halls_[type].there;
+    }
+    auto& before = asked[ranks];
+    out[i] = before >= kMostAsked * there;
+    before += std::int64_t{LeastOf(job)} * candidates[i].each;
+    const auto least = static_cast<std::uint32_t>(LeastOf(job));
+    if (!out[i] || job.target == least) continue;
+    cluster_.SetTarget(candidates[i].job, least);
+    changed_.push_back(candidates[i].job);
+  }
+  std::size_t at = 0;
+  std::erase_if(candidates, [&](const Candidate&) { return out[at++]; });
+}
+
 void Resizing::DivideTogether(QueueId queue, std::vector<Candidate> candidates,
                               const KeepRoom& keep_room) {
+  Survey(candidates);
+  LeaveOutTheLast(candidates, keep_room);
   // Who is to run and finds no place, for want of cores or by a limit, is left as it is: nobody
   // leaves for it in vain.
   for (int attempt = 0; attempt < kAttempts; ++attempt) {

@@ -82,6 +82,7 @@ class Resizing {
   std::vector<TypeId> TypesOf(const Candidate& candidate) const;
   void Survey(std::span<const Candidate> candidates);
   int Reach(const Candidate& candidate, TypeId type) const;
+  double Goodput(const Candidate& candidate, TypeId type, int workers) const;
   double LogGoodput(const Candidate& candidate, TypeId type, int workers) const;
   double LeastLogGoodput(const Candidate& candidate) const;
   double WeightOf(const JobState& job) const;
@@ -90,6 +91,7 @@ class Resizing {
   int Budget(QueueId queue, std::span<const Candidate> candidates) const;
   int RoomOf(QueueId queue, TypeId type, std::span<const Candidate> candidates) const;
   void Divide(QueueId queue, const KeepRoom& keep_room);
+  void LeaveOutTheLast(std::vector<Candidate>& candidates, const KeepRoom& keep_room);
   void DivideTogether(QueueId queue, std::vector<Candidate> candidates, const KeepRoom& keep_room);
   void DivideAmong(QueueId queue, std::vector<Candidate>& candidates,
                    std::span<const JobId> reserved, std::vector<JobId>& stuck);

@@ -393,6 +393,38 @@ TEST_F(ResizingTest, WhoDoesNotGetOnWithItsLeastGetsWhatItNeeds) {
   EXPECT_EQ(Gpus(other), 1U);
 }
 
+TEST_F(ResizingTest, NobodyGetsMoreThanItsLargestBatchCanBeDividedAmong) {
+  for (const int most_batch : {64, 128}) {
+    Make({}, 1);
+    const JobId job = Add("job", 1, 8);
+    Settle();
+    auto model = Model(0.01);
+    model.limits = {32, most_batch, 16, 64};
+    Report(job, {{"", model}});
+    AddNode("n1", 4, "");
+    Later(kMinute);
+    EXPECT_EQ(Gpus(job), static_cast<std::uint32_t>(most_batch / 16));
+  }
+}
+
+// Who could not run there anyway is not weighed: what is done is bounded by the GPUs.
+TEST_F(ResizingTest, HoweverManyWaitThoseRunWhoAreFirst) {
+  const JobId speaks = Add("speaks", 1, 8);
+  Settle();
+  Report(speaks, 0.01);
+  std::vector<JobId> waiting;
+  for (int i = 0; i < 400; ++i) {
+    auto job = Wanted("w" + std::to_string(i), 1, 4);
+    if (i >= 394) job.priority = 75;
+    waiting.push_back(Add(job));
+  }
+  Later(kMinute);
+  std::uint32_t first = 0, others = 0;
+  for (std::size_t i = 0; i < waiting.size(); ++i) (i >= 394 ? first : others) += Gpus(waiting[i]);
+  EXPECT_EQ(first, 6U);
+  EXPECT_EQ(Gpus(speaks) + first + others, 8U);
+}
+
 // A gain so small that half a minute of work is not worth it yet, but a moment is.
 TEST_F(ResizingTest, WhatAChangeCostsIsWhatTheWorkersMeasured) {
   for (const std::int64_t measured_ms : {-1, 100, 30'000}) {

@@ -119,6 +119,18 @@ std::vector<Reservation::Within> Timeline::BoundsOf(const JobState& job, const V
   return within;
 }
 
+bool Timeline::BoundsAllow(const Piece& piece) const {
+  const auto& queues = cluster_.queues();
+  const JobState& job = cluster_.job(piece.job);
+  return std::ranges::all_of(BoundsOf(job, piece.cost), [&](const Reservation::Within& within) {
+    const Vec& bound = job.preemptible ? queues[within.queue].limit : queues[within.queue].quota;
+    for (std::size_t d = 0; d < queues.dims(); ++d) {
+      if (bound[d] != kUnlimited && within.room[d] > bound[d]) return false;
+    }
+    return true;
+  });
+}
+
 std::optional<Reservation> Timeline::ReserveWithin(const Piece& piece, std::int64_t now_ms) {
   const JobState& job = cluster_.job(piece.job);
   Reservation found;

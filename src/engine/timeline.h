@@ -42,6 +42,8 @@ class Timeline {
   std::optional<Reservation> Reserve(const Piece& piece, std::int64_t now_ms);
   // Of a gang that its queue may not have yet. None: nor when all that runs has ended.
   std::optional<Reservation> ReserveWithin(const Piece& piece, std::int64_t now_ms);
+  // Whether its queue may have it once nobody else is there.
+  bool BoundsAllow(const Piece& piece) const;
   // The queues whose limit binds a job of that cost, or the quota where it is fixed work.
   std::vector<Reservation::Within> BoundsOf(const JobState& job, const Vec& cost) const;
   // One that was made a little while ago stands as long as its time has not come, its gang is as it

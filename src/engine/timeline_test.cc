@@ -372,5 +372,60 @@ TEST_F(BookedTest, WhatIsReservedForNobodyStaysEmptyUntilItsEnd) {
   EXPECT_TRUE(Runs(job));
 }
 
+TEST_F(BookedTest, AGangThatFitsBesideItIsReservedItsTime) {
+  Make({}, 3);
+  Book(4, "");
+  Add("runs", 1, 4, 3 * kHour);
+  Cycle();
+  const JobId gang = Add("gang", 2, 4, 9 * kHour);
+  const JobId lasting = Add("lasting", 1, 4, 9 * kHour);
+  const auto plan = Cycle();
+  ASSERT_EQ(plan.reserved.size(), 1U);
+  EXPECT_EQ(plan.reserved[0].job, gang);
+  EXPECT_EQ(plan.reserved[0].at_ms, now_ms_ + 3 * kHour);
+  EXPECT_FALSE(Runs(lasting)) << "it would be in its way";
+}
+
+TEST_F(BookedTest, ThoseOfDifferentTimesKeepTheSameGpus) {
+  Make({}, 1);
+  const auto booked = [this](const std::string& name, int from_h, int to_h) {
+    return model::Reservation{name,        "", now_ms_ + from_h * kHour, now_ms_ + to_h * kHour,
+                              {{"n0", 2}}, ""};
+  };
+  cluster_->SetReservations({booked("a-later", 4, 6), booked("b-sooner", 2, 4)});
+  const JobId lasting = Add("lasting", 1, 4, 9 * kHour);
+  const JobId until_later = Add("until-later", 1, 3, 3 * kHour);
+  const JobId beside = Add("beside", 1, 2, 9 * kHour);
+  const JobId brief = Add("brief", 1, 2, kHour);
+  Cycle();
+  EXPECT_FALSE(Runs(lasting));
+  EXPECT_FALSE(Runs(until_later)) << "it would still be there when the sooner one begins";
+  EXPECT_TRUE(Runs(beside)) << "both together keep two GPUs, and the cores of two";
+  EXPECT_TRUE(Runs(brief));
+}
+
+// Work that is not preemptible waits for ever where its queue has no quota that is as large.
+TEST_F(TimelineTest, ThoseThatTheirBoundsNeverAdmitKeepNobodyFromAReservation) {
+  for (int i = 0; i < 4; ++i) {
+    model::Job job;
+    job.name = "never-" + std::to_string(i);
+    job.queue = "other";
+    job.preemptible = false;
+    job.priority = 60;
+    job.groups.emplace_back().minimum = 1;
+    auto& role = job.roles.emplace_back();
+    role.count = 1;
+    role.request.gpu = {model::GpuKind::kWhole, 1 + i % 4, 0, 0};
+    ASSERT_TRUE(cluster_->AddJob(job, now_ms_).has_value());
+  }
+  Add("runs", 1, 4, 2 * kHour);
+  Cycle();
+  const JobId gang = Add("gang", 2, 4, kHour);
+  Add("small", 1, 1, 9 * kHour);
+  const auto plan = Cycle();
+  ASSERT_EQ(plan.reserved.size(), 1U);
+  EXPECT_EQ(plan.reserved[0].job, gang);
+}
+
 }  // namespace
 }  // namespace muster::engine

@@ -171,7 +171,8 @@ std::int64_t Worth::Value(BankId id, Mode mode, const Taken& taken, const HostVe
     auto usable = spare.fillable;
     for (std::size_t d = 0; d < dims; ++d) {
       if (target.gpu_per[d] == 0) continue;
-      usable = std::min(usable, (free[d] * target.gpu_per[d]) >> kRatePlaces);
+      const bool enough = free[d] >= Counted(d, shape.host[d]);
+      usable = enough ? std::min(usable, (free[d] * target.gpu_per[d]) >> kRatePlaces) : 0;
     }
     value += target.weight * usable;
   }

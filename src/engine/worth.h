@@ -50,7 +50,7 @@ class WasteTable {
 
 struct WorthRules {
   bool by_waste = true;          // else shares go to the tightest GPU
-  std::int64_t offers = 30;      // that a rest of a GPU waits for
+  std::int64_t offers = 15;      // that a rest of a GPU waits for
   std::int64_t step_milli = 10;  // smaller differences say nothing
 };
 

@@ -51,7 +51,12 @@ std::uint64_t WorthIndex::KeyOf(const Shape& shape, BankId id) {
     if (shape.spec.request.gpu.kind != GpuKind::kWhole) {
       left += bank.room_milli[static_cast<std::size_t>(kNow)];
     } else if (const auto& layout = nodes_.layout(bank.node); !layout.flat && by_links_) {
-      links = bounded(BreakageOf(layout, open, ChooseDevices(layout, open, 1, rules_)), 8);
+      links = bounded(
+          BreakageOf(
+              layout, open,
+              ChooseDevices(layout, open,
+                            static_cast<std::uint32_t>(shape.spec.request.gpu.devices), rules_)),
+          8);
     }
   }
   return rank << 56 | bounded(worth_.Fall(shape, id, kNow), 16) << 40 | bounded(left, 32) << 8 |

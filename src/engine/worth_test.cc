@@ -116,6 +116,14 @@ class WorthTest : public testing::Test {
       ASSERT_TRUE(cluster_->AddJob(like, 0, like.name + std::to_string(i)).has_value());
     }
   }
+  // Of the first bank by the job, in thousandths of a GPU.
+  std::int64_t Fall(Worth& worth, const model::Job& job) {
+    const JobId id = *cluster_->AddJob(job, 0);
+    const auto steps =
+        worth.Fall(cluster_->shapes()[cluster_->worker({id, 0}).shape], 0, Mode::kFree);
+    cluster_->RemoveJob(id);
+    return steps * WorthRules{}.step_milli;
+  }
   void Take(const model::Job& job, NodeId node, std::uint64_t devices) {
     const JobId id = *cluster_->AddJob(job, 0);
     ASSERT_TRUE(cluster_->ReportWorker({id, 0}, WorkerState::kRunning, node, devices, 0));
@@ -139,17 +147,24 @@ TEST_F(WorthTest, FallsByTheGpuThatTheKnownWorkersCanNoLongerUse) {
   Add(Node("a", 32, 4));
   Expect(Job("wanted", 8, Whole(1)), 4);
   auto& worth = cluster_->worth().worth();
-  const auto fall = [&](const model::Job& job) {
-    const JobId id = *cluster_->AddJob(job, 0);
-    const auto steps =
-        worth.Fall(cluster_->shapes()[cluster_->worker({id, 0}).shape], 0, Mode::kFree);
-    cluster_->RemoveJob(id);
-    return steps * WorthRules{}.step_milli;
-  };
+  const auto fall = [&](const model::Job& job) { return Fall(worth, job); };
   EXPECT_EQ(fall(Job("gpu", 8, Whole(1))), 1000);
   EXPECT_EQ(fall(Job("greedy", 16, Whole(1))), 2000) << "leaves cores for two of four";
   EXPECT_EQ(fall(Job("cores", 8, {})), 1000);
   EXPECT_EQ(fall(Job("half", 4, Share(500))), 1000) << "nobody is known to want the other half";
+}
+
+TEST_F(WorthTest, IsNothingToThoseOfWhomNotEvenOneCouldRun) {
+  Add(Node("a", 16, 2));
+  Expect(Job("wide", 20, Whole(1)), 4);
+  EXPECT_EQ(Fall(cluster_->worth().worth(), Job("any", 1, Whole(1))), 0);
+}
+
+TEST_F(WorthTest, AWorkerWithSeveralGpusGoesWhereItFallsLeast) {
+  Add(Node("rich", 32, 4));
+  Add(Node("poor", 16, 4));
+  Expect(Job("wanted", 8, Whole(1)), 4);
+  EXPECT_EQ(NodeFor(Job("x", 2, Whole(2))), "poor") << "whose cores are enough for two GPUs alone";
 }
 
 TEST_F(WorthTest, IsWhatTheNodesOtherGpusLoseToo) {

@@ -29,7 +29,7 @@ constexpr std::array<CaseRule, 35> kRules = {{
      [](Policy& p) { p.victims_may_move = false; }},
     {"lost_work", "victims are those who lose the least",
      [](Policy& p) { p.compare_lost_work = false; }},
-    {"worth", "small workers go where those to come lose the least",
+    {"worth", "workers that are alone go where those to come lose the least",
      [](Policy& p) { p.place_by_worth = false; }},
     {"gang_packing", "a gang goes to as few nodes and islands as it can",
      [](Policy& p) { p.gang_packing = engine::GangPacking::kFullestNode; }},

@@ -77,7 +77,8 @@ void AddMeetingFlags(CLI::App& app, MeetingFlags& flags) {
                  "(with a store: the one on the way to it; else 127.0.0.1)");
 }
 
-Result<std::unique_ptr<Store>> Meet(const MeetingFlags& flags, MeshOptions& mesh) {
+Result<std::unique_ptr<Store>> Meet(const MeetingFlags& flags, MeshOptions& mesh,
+                                    const std::atomic<bool>& leave) {
   auto secret = ReadSecret(flags.secret_file);
   if (!secret) return tl::unexpected(secret.error());
   mesh.secret = std::move(*secret);
@@ -96,8 +97,8 @@ Result<std::unique_ptr<Store>> Meet(const MeetingFlags& flags, MeshOptions& mesh
     return store;
   }
   if (mesh.secret.empty()) return NoSecret();
-  auto store =
-      TcpStore::Open({flags.store, mesh.secret, mesh.timeout_ms}, kStorePatience * mesh.timeout_ms);
+  auto store = TcpStore::Open({flags.store, mesh.secret, mesh.timeout_ms},
+                              kStorePatience * mesh.timeout_ms, leave);
   if (!store) return tl::unexpected(store.error());
   if (flags.address.empty()) mesh.address = (*store)->here();
   return std::move(*store);

@@ -5,6 +5,7 @@
 // line, which everybody on a host can read: it comes in a file or in the environment.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -31,7 +32,8 @@ MeetingFlags MeetingOfEnvironment();
 void AddMeetingFlags(CLI::App& app, MeetingFlags& flags);
 
 // Sets the secret and the address that the mesh shall have.
-Result<std::unique_ptr<Store>> Meet(const MeetingFlags& flags, MeshOptions& mesh);
+Result<std::unique_ptr<Store>> Meet(const MeetingFlags& flags, MeshOptions& mesh,
+                                    const std::atomic<bool>& leave);
 
 // `muster-train store`.
 struct StoreFlags {

@@ -172,7 +172,7 @@ class Reporter {
     resize_ms_ = static_cast<double>(report.pause_ns) / 1e6;
     said_ns_ = stepped_ns_ = clock_.MonotonicNs();
     Restart(stepped_ns_);  // speeds are those of one size
-    if (shim_ != nullptr && report.rank == 0 && report.pause_ns > 0) {
+    if (shim_ != nullptr && report.speaks && report.pause_ns > 0) {
       shim_->Say(contract::Resized{report.workers, report.pause_ns / 1'000'000, report.step});
     }
     if (flags_.quiet || flags_.every_step || report.pause_ns == 0) return;
@@ -358,7 +358,8 @@ Result<int> Work(const TrainProgram& program, const Flags& flags) {
   options.collect = true;
   options.checkpoints_asked = &checkpoints_asked;
   options.seed = flags.run.seed;
-  const auto store = Meet(flags.meeting, options.mesh);
+  const auto store = Meet(flags.meeting, options.mesh, told_to_leave);
+  if (!store && told_to_leave) return flags.news ? 0 : Stopped(program, flags, 0, told_by);
   if (!store) return tl::unexpected(store.error());
   options.mesh.job = Variable("MUSTER_JOB_ID").empty() ? "local" : Variable("MUSTER_JOB_ID");
   std::unique_ptr<ShimLine> shim;

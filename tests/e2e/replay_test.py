@@ -39,7 +39,7 @@ class Replay(Case):
 
     def some_jobs(self):
         """A long one of low priority, one that pushes it aside, and one that waits for both."""
-        low = self.daemon.submit(sim("low", "3", 10))
+        low = self.daemon.submit(sim("low", "12", 10))
         self.daemon.wait(low, ("running",))
         time.sleep(1)
         high = self.daemon.submit(sim("high", "1", 90))
@@ -61,7 +61,7 @@ class Replay(Case):
         self.assertEqual((recorded["pauses"], old["pauses"], new["pauses"]), (1, 1, 0))
         self.assertGreater(old["lost_gpu_hours"], 0)
         self.assertEqual(new["lost_gpu_hours"], 0)
-        self.assertLess(abs(recorded["wait_s"] - old["wait_s"]), 2, "a replay of what runs comes near to what happened")
+        self.assertLess(abs(recorded["wait_s"] - old["wait_s"]), max(2, recorded["wait_s"] / 4), "a replay of what runs comes near to what happened")
         self.assertIn(high, [one["id"] for one in got["lose"]], "it has to wait")
         self.assertIn(low, [one["id"] for one in got["gain"]], "it is left alone")
         table = self.diff("--to", str(self.path("page")))

@@ -16,7 +16,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 from daemon import Daemon, Refused
 
-TRAIN = ["--data=teacher", "--model=mlp:16,32,1", "--batch=64", "--steps=400"]
+# Nobody is frozen here: on a busy machine nobody is to be given up.
+TRAIN = ["--data=teacher", "--model=mlp:16,32,1", "--batch=64", "--steps=400", "--timeout-ms=10000"]
 
 
 def crc32c(data):
@@ -124,7 +125,7 @@ class Runs(unittest.TestCase):
         self.assertEqual(before["status"]["samples"], 400 * 64)
         self.assertEqual(before["points"][-1]["step"], 400)
         self.assertEqual(before["points"][-1]["numbers"]["loss"], before["status"]["loss"])
-        self.assertIn(before["status"]["numbers"]["workers"], (1, 2))  # on a busy machine one may have been given up
+        self.assertEqual(before["status"]["numbers"]["workers"], 2)
         self.assertEqual(before["spec"]["command"][0], "muster-train")
         for end in (self.daemon.kill, self.leave):
             end()

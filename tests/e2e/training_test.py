@@ -139,7 +139,7 @@ class Training(Box):
         return {report.get("numbers", {}).get("workers") for report in self.said(one)}
 
     def test_an_elastic_job_starts_at_its_minimum_where_no_more_is_free_grows_gives_back_and_grows_again_with_the_same_result(self):
-        steps = self.steps_that_last(25)  # all of what follows happens before the last
+        steps = self.steps_that_last(40)  # all of what follows happens before the last
         losses, model = self.trained_alone(steps)
         self.policy("by_goodput: off")  # on few cores more workers are no faster
         first = self.daemon.submit({"name": "first", "queue": "ana", "gpus": 3, "command": ["sleep", "600"]})

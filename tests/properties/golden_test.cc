@@ -8,8 +8,8 @@
 namespace muster::properties {
 namespace {
 
-constexpr std::uint64_t kGoldenHash = 10449981275475690499ULL;
-constexpr std::uint64_t kGoldenHashOfSizes = 9578127736305001550ULL;
+constexpr std::uint64_t kGoldenHash = 12416081460664745096ULL;
+constexpr std::uint64_t kGoldenHashOfSizes = 17675711311910697796ULL;
 constexpr std::uint64_t kGoldenSeed = 1;
 constexpr int kGoldenScenes = 12;
 

@@ -223,7 +223,7 @@ class HostsTest(unittest.TestCase):
                 self.assertRegex(worker.errors, f"{re.escape(gang.address)}", gang.describe())
 
     def test_a_host_that_comes_back_in_time_works_again(self):
-        gang = self.gang(mirrors=2, min_workers=3)  # so that those who are left wait
+        gang = self.gang(mirrors=2, min_workers=4)  # so that those who are left wait, for all who come back
         gang.start_on_both()
         gang.wait_step_of(gang.workers, 4)
         before = gang.generation()

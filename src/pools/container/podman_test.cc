@@ -115,12 +115,13 @@ TEST_F(PodmanTest, TheWorkerHasItsFolderItsEnvironmentAndItsStatus) {
 }
 
 // Podman drops what comes before it listens, a moment after the worker has begun: so it is
-// sent again with every line of the worker.
+// sent again with every line of the worker, which stays for what is on the way once it was told.
 TEST_F(PodmanTest, SignalsReachTheWorkerThroughThePodmanProcess) {
-  const ContainerLaunch launch = Launch({"/bin/sh", "-c",
-                                         "trap 'echo told; exit 9' USR1; "
-                                         "while :; do echo up; /bin/busybox sleep 0.05; done"},
-                                        {});
+  const ContainerLaunch launch =
+      Launch({"/bin/sh", "-c",
+              "trap 'trap \"\" USR1; echo told; /bin/busybox sleep 1; exit 9' USR1; "
+              "while :; do echo up; /bin/busybox sleep 0.05; done"},
+             {});
   Child child(Here(launch.command), launch.env, path());
   while (!child.Printed("told") && child.ReadMore()) child.Signal(SIGUSR1);
   const Ended ended = child.Wait();

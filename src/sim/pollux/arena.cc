@@ -116,6 +116,12 @@ Result<void> Arena::ReadWorkload(bool adaptive) {
     if (!column) return tl::unexpected(column.error());
     columns[i] = *column;
   }
+  if (options_.most_jobs > 0 && table->rows() > options_.most_jobs) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("{} has {} jobs, which are too many for {} nodes and so many runs",
+                            options_.workload, table->rows(), options_.nodes),
+                fmt::format("at most {}: fewer nodes, seeds or policies", options_.most_jobs));
+  }
   std::set<std::string> names;
   for (std::size_t row = 0; row < table->rows(); ++row) {
     JobRequest request;
@@ -167,6 +173,11 @@ Result<ArenaResult> Arena::Run(AllocationPolicy& policy, Clock& clock) {
   for (std::int64_t now = 0; ended < jobs_.size(); now += kIntervalSeconds) {
     for (const auto& job : jobs_) job->Advance(now, kIntervalSeconds);
     Scene scene{now + kIntervalSeconds, options_.nodes, options_.gpus_per_node, {}};
+    const auto passed = [this, &ended]() -> Result<void> {
+      if (!options_.progress) return {};
+      return options_.progress(static_cast<double>(ended) / static_cast<double>(jobs_.size()));
+    };
+    scene.goes_on = [&passed] { return passed().has_value(); };
     ended = 0;
     for (const auto& job : jobs_) {
       if (job->completed_s()) {
@@ -176,10 +187,7 @@ Result<ArenaResult> Arena::Run(AllocationPolicy& policy, Clock& clock) {
         scene.jobs.push_back(job.get());
       }
     }
-    if (options_.progress) {
-      const auto share = static_cast<double>(ended) / static_cast<double>(jobs_.size());
-      if (auto on = options_.progress(share); !on) return tl::unexpected(on.error());
-    }
+    if (auto on = passed(); !on) return tl::unexpected(on.error());
     if (scene.jobs.empty()) continue;
     const auto start_ns = clock.MonotonicNs();
     auto allocation = policy.Decide(scene);

@@ -4,6 +4,7 @@
 // so the first start is at the next full interval. Deterministic for a seed.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -25,7 +26,9 @@ struct ArenaOptions {
   int gpus_per_node = 4;
   engine::Policy muster = {};  // how `muster` decides
   TraceFiles files = {};
-  // Told the share of jobs that have ended; its error ends the run.
+  std::size_t most_jobs = 0;  // 0: any number
+  // Told the share of jobs that have ended, also while a decision is sought for long; its error
+  // ends the run.
   std::function<Result<void>(double)> progress = {};
 };
 

@@ -266,7 +266,7 @@ TEST(Arena, ABatchThatDoesNotGoIntoItsPassesIsTrainedAllTheSame) {
   WriteSmallest(folder, "1", "10");
   const auto workload = folder.Write("w.csv", Workload("a,0,toy,4,10\n"));
   for (const auto& policy : ArenaPolicies()) {
-    int intervals = 0;
+    int looks = 0;  // also between those of a search
     ManualClock clock;
     const auto run = RunArena({.profiles = folder.path(),
                                .workload = workload,
@@ -274,12 +274,48 @@ TEST(Arena, ABatchThatDoesNotGoIntoItsPassesIsTrainedAllTheSame) {
                                .nodes = 1,
                                .gpus_per_node = 4,
                                .progress = [&](double) -> Result<void> {
-                                 if (++intervals < 100) return {};
+                                 if (++looks < 10'000) return {};
                                  return Fail(ErrorCode::kTimeout, "it does not end");
                                }},
                               clock);
     EXPECT_TRUE(run) << policy << ": " << run.error().message;
   }
+}
+
+TEST(Arena, ADecisionThatNobodyWaitsForIsBrokenOff) {
+  const TempFolder folder;
+  WriteSmallest(folder, "1", "10");
+  const auto workload = folder.Write("w.csv", Workload("a,0,toy,4,10\nb,0,toy,4,10\n"));
+  int looks = 0;
+  ManualClock clock;
+  const auto run = RunArena({.profiles = folder.path(),
+                             .workload = workload,
+                             .policy = "pollux",
+                             .progress = [&](double) -> Result<void> {
+                               if (++looks < 10) return {};
+                               return Fail(ErrorCode::kConflict, "cancelled");
+                             }},
+                            clock);
+  ASSERT_FALSE(run);
+  EXPECT_EQ(run.error().message, "cancelled");
+  EXPECT_LE(looks, 11) << "a search has a hundred rounds";
+}
+
+TEST(Arena, MoreJobsThanAreAllowedAreRefused) {
+  const TempFolder folder;
+  WriteSmallest(folder, "1", "10");
+  const auto workload = folder.Write("w.csv", Workload("a,0,toy,4,10\nb,0,toy,4,10\n"));
+  ManualClock clock;
+  const auto run = RunArena({.profiles = folder.path(),
+                             .workload = workload,
+                             .policy = "fifo",
+                             .nodes = 1,
+                             .gpus_per_node = 4,
+                             .most_jobs = 1},
+                            clock);
+  ASSERT_FALSE(run);
+  EXPECT_EQ(run.error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(run.error().message, HasSubstr("2 jobs"));
 }
 
 // Every completion time that the authors published for the two policies without randomness.

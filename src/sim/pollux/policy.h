@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "sim/pollux/train_job.h"
@@ -17,6 +18,8 @@ struct Scene {
   int nodes = 0;
   int gpus_per_node = 0;
   std::vector<TrainJob*> jobs;  // there and not finished, in the order of submission
+  // No: what comes of a decision is not asked for any more. For those that take long.
+  std::function<bool()> goes_on = [] { return true; };
 };
 
 // Of each job of the scene: the node of each GPU, those of one node beside each other.

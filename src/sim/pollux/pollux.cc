@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <string_view>
@@ -134,7 +135,8 @@ TwoScores Pollux::Problem::Judge(const State& state) {
 
 class Pollux::Search {
  public:
-  Search(Problem& problem, Random& random) : problem_(problem), random_(random) {}
+  Search(Problem& problem, Random& random, const std::function<bool()>& goes_on)
+      : problem_(problem), random_(random), goes_on_(goes_on) {}
 
   // From those states on; the best by the first measure comes first, all of the best front.
   std::vector<State> Run(std::vector<State> from);
@@ -161,6 +163,7 @@ class Pollux::Search {
 
   Problem& problem_;
   Random& random_;
+  const std::function<bool()>& goes_on_;
   std::vector<Candidate> pool_;
   // Kept from state to state, so that they are made once.
   std::vector<int> room_;
@@ -319,7 +322,7 @@ std::vector<Pollux::State> Pollux::Search::Run(std::vector<State> from) {
     Add(std::move(state));
   }
   Survive();
-  for (int generation = 0; generation < kGenerations; ++generation) {
+  for (int generation = 0; generation < kGenerations && goes_on_(); ++generation) {
     Breed();
     Survive();
   }
@@ -360,7 +363,7 @@ Allocation Pollux::Decide(const Scene& scene) {
   Problem problem(scene, jobs);
   auto from = LastFront(scene, jobs);
   if (from.empty()) from.push_back(problem.current());
-  front_ = Search(problem, random_).Run(std::move(from));
+  front_ = Search(problem, random_, scene.goes_on).Run(std::move(from));
   front_of_ = jobs;
 
   std::unordered_map<const TrainJob*, std::size_t> place;

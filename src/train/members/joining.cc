@@ -105,9 +105,11 @@ Result<std::optional<ChangeMessage>> Members::Found(const View& before) {
   first.view.members = {mesh_->self()};
   if (options_.server) first.view.servers = {id()};
   Decide(first.view, before);
-  if (const auto checkpoint = options_.newest_checkpoint()) {
-    first.view.checkpoint = checkpoint->first;
-    first.view.step = checkpoint->second;
+  const auto checkpoint = options_.newest_checkpoint();
+  if (!checkpoint) return tl::unexpected(checkpoint.error());
+  if (*checkpoint) {
+    first.view.checkpoint = (*checkpoint)->first;
+    first.view.step = (*checkpoint)->second;
   }
   const auto stands = store_.Claim(ViewKey(first.view.generation), Encode(first));
   if (!stands) return tl::unexpected(stands.error());
@@ -121,7 +123,9 @@ Result<bool> Members::NobodyIsThere(const std::optional<ChangeMessage>& last) {
   const View& newest = last->view;
   if (newest.members.empty()) {
     const auto checkpoint = options_.newest_checkpoint();
-    if (newest.leaving.empty() || (checkpoint && checkpoint->second >= newest.step)) return true;
+    if (!checkpoint) return tl::unexpected(checkpoint.error());
+    const bool there = *checkpoint && (*checkpoint)->second >= newest.step;
+    if (newest.leaving.empty() || there) return true;
   }
   const auto now_ns = clock_.MonotonicNs();
   if (!came_ns_) came_ns_ = now_ns;

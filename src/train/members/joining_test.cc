@@ -64,7 +64,8 @@ class JoiningTest : public testing::Test {
     options.setbacks = setbacks;
     options.mesh = TestOptions();
     options.recoverable = [](const Holdings&, std::int64_t) { return true; };
-    options.newest_checkpoint = []() -> std::optional<std::pair<std::string, std::int64_t>> {
+    options.newest_checkpoint =
+        []() -> Result<std::optional<std::pair<std::string, std::int64_t>>> {
       return std::nullopt;
     };
     auto members = Members::Open(options, store_, clock_, leave_);

@@ -277,9 +277,10 @@ Result<std::optional<ChangeMessage>> Members::ProposeWhenAllStopped(Lock& lock) 
     lock.lock();
     if (change_ || Chief() != id() || !AllStopped()) return std::nullopt;
     proposal = Propose(recoverable);
-    if (!recoverable && checkpoint) {
-      proposal.view.checkpoint = checkpoint->first;
-      proposal.view.step = checkpoint->second;
+    if (!recoverable && !checkpoint) return tl::unexpected(checkpoint.error());
+    if (!recoverable && *checkpoint) {
+      proposal.view.checkpoint = (*checkpoint)->first;
+      proposal.view.step = (*checkpoint)->second;
     }
   }
   const std::string key = ViewKey(proposal.view.generation);

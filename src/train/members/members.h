@@ -39,7 +39,7 @@ struct MembersOptions {
   std::function<bool(const Holdings&, std::int64_t step)> recoverable;
   // A checkpoint to begin from where it cannot: the file and its step; none: from the start. May
   // take long.
-  std::function<std::optional<std::pair<std::string, std::int64_t>>()> newest_checkpoint;
+  std::function<Result<std::optional<std::pair<std::string, std::int64_t>>>()> newest_checkpoint;
   std::string terms;                  // what all workers must agree on, to be compared
   std::function<void(LostHow)> lost;  // a member of the view; from a thread of the mesh
 };

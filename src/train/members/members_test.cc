@@ -35,7 +35,7 @@ TEST(MembersTest, AfterALossAllGoOnFromTheStepThatEverybodyHasCompleted) {
   options.recoverable = [](const Holdings& holdings, std::int64_t step) {
     return holdings.size() == 2 && step >= 4;
   };
-  options.newest_checkpoint = []() -> std::optional<std::pair<std::string, std::int64_t>> {
+  options.newest_checkpoint = []() -> Result<std::optional<std::pair<std::string, std::int64_t>>> {
     return std::nullopt;
   };
   auto founder = Members::Open(options, store, clock, leave);
@@ -49,8 +49,10 @@ TEST(MembersTest, AfterALossAllGoOnFromTheStepThatEverybodyHasCompleted) {
   ASSERT_TRUE(other);
   ASSERT_TRUE((*other)->Connect((*founder)->mesh().self()));
   (*other)->Tell((*founder)->id(), Encode(JoinMessage{(*other)->self(), false}));
-  while (!(*founder)->ChangeWanted()) {
+  for (int turn = 0; turn < 30'000 && !(*founder)->ChangeWanted(); ++turn) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+  ASSERT_TRUE((*founder)->ChangeWanted());
   const auto joined = (*founder)->Next({true, 0, {}});
   ASSERT_TRUE(joined);
   ASSERT_EQ(joined->change.view.members.size(), 2U);

@@ -19,7 +19,6 @@ namespace muster::train {
 namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
-constexpr std::size_t kMostStrangers = 64;
 // Whoever has been quiet for longest makes room and dials again when it has something to ask, so
 // these bound what is kept here and not the workers of a job.
 constexpr std::size_t kMostClients = 512;
@@ -28,13 +27,6 @@ constexpr std::int64_t kMostWaitMs = 1000;
 
 // Beside the keys, none of which begins with a dot.
 constexpr const char* kAddressKey = ".address";
-
-void Watch(int epoll, int operation, int fd, std::uint32_t events) {
-  epoll_event event{};
-  event.events = events;
-  event.data.fd = fd;
-  epoll_ctl(epoll, operation, fd, &event);
-}
 
 // Where it was the last time, if that was on this address; else on any port.
 Result<Listening> ListenAgain(FolderStore& store, const std::string& address) {
@@ -45,6 +37,12 @@ Result<Listening> ListenAgain(FolderStore& store, const std::string& address) {
     if (again) return again;
   }
   return ListenTcp(address);
+}
+
+std::vector<Entrance> OneEntrance(Fd listener) {
+  std::vector<Entrance> out;
+  out.push_back({std::move(listener), false});
+  return out;
 }
 
 }  // namespace
@@ -65,14 +63,13 @@ Result<std::unique_ptr<StoreServer>> StoreServer::Open(const StoreServerOptions&
 StoreServer::StoreServer(const StoreServerOptions& options, Listening listening)
     : store_(options.folder, true),
       identity_(StoreIdentity(kStoreId, options.secret)),
-      timeout_ms_(options.timeout_ms),
       address_(std::move(listening.address)),
-      listener_(std::move(listening.fd)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
-      wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+      wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      reception_(identity_, epoll_.get(), options.timeout_ms * kMs,
+                 OneEntrance(std::move(listening.fd))) {
   MUSTER_CHECK(epoll_ && wake_, "the system has file descriptors left");
   Watch(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), EPOLLIN);
-  Listen(true);
   // Signals are for the threads of the program.
   sigset_t all, before;
   sigfillset(&all);
@@ -95,57 +92,16 @@ void StoreServer::Run() {
         epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), WaitMs(NowNs()));
     for (int i = 0; i < count; ++i) {
       const int fd = events[static_cast<std::size_t>(i)].data.fd;
-      if (fd == listener_.get()) {
-        Accept();
-      } else if (greeters_.contains(fd)) {
-        Greet(fd);
-      } else if (clients_.contains(fd)) {
-        Serve(fd);
-      }
+      const bool stranger = reception_.Serve(fd, [this](Greeter& greeter) { Admit(greeter); });
+      if (!stranger && clients_.contains(fd)) Serve(fd);
     }
     Tick(NowNs());
   }
 }
 
 int StoreServer::WaitMs(std::int64_t now_ns) const {
-  std::int64_t until_ns = now_ns + kMostWaitMs * kMs;
-  for (const auto& [fd, greeter] : greeters_) until_ns = std::min(until_ns, greeter->deadline_ns());
+  const std::int64_t until_ns = reception_.OverAtNs(now_ns + kMostWaitMs * kMs);
   return static_cast<int>(std::max<std::int64_t>(0, (until_ns - now_ns + kMs - 1) / kMs));
-}
-
-void StoreServer::Listen(bool on) {
-  if (on == listening_) return;
-  listening_ = on;
-  Watch(epoll_.get(), on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, listener_.get(), EPOLLIN);
-}
-
-void StoreServer::Accept() {
-  while (true) {
-    Accepted accepted = AcceptOn(listener_.get());
-    if (!accepted.fd) {
-      // Without a file descriptor for it the caller would be announced again and again.
-      if (accepted.code == EMFILE || accepted.code == ENFILE) Listen(false);
-      if (accepted.code == EINTR || accepted.code == ECONNABORTED) continue;
-      return;
-    }
-    if (greeters_.size() >= kMostStrangers) {  // the one that has dawdled longest goes
-      greeters_.erase(std::ranges::min_element(
-          greeters_, {}, [](const auto& entry) { return entry.second->deadline_ns(); }));
-    }
-    const int fd = accepted.fd.get();
-    greeters_[fd] = std::make_unique<Greeter>(identity_, std::move(accepted.fd), false,
-                                              NowNs() + timeout_ms_ * kMs);
-    Watch(epoll_.get(), EPOLL_CTL_ADD, fd, EPOLLIN);
-  }
-}
-
-void StoreServer::Greet(int fd) {
-  Greeter& greeter = *greeters_.at(fd);
-  const auto step = greeter.Read();
-  if (step == Greeter::Step::kMore) return;
-  Watch(epoll_.get(), EPOLL_CTL_DEL, fd, 0);
-  if (step == Greeter::Step::kProved) Admit(greeter);
-  greeters_.erase(fd);
 }
 
 void StoreServer::Admit(Greeter& greeter) {
@@ -210,12 +166,11 @@ std::string StoreServer::Answer(const std::string& bytes) {
 }
 
 void StoreServer::Tick(std::int64_t now_ns) {
-  std::erase_if(greeters_,
-                [&](const auto& entry) { return entry.second->deadline_ns() <= now_ns; });
+  reception_.HangUp(now_ns);
   std::erase_if(clients_, [&](const auto& entry) {
     return now_ns - entry.second.heard_ns > kMostQuietMs * kMs;
   });
-  Listen(true);
+  reception_.ListenAgain();
 }
 
 }  // namespace muster::train

@@ -2,10 +2,9 @@
 //
 // It keeps every key in a FolderStore, so one that was killed goes on where it was when it is
 // started again, on the same port unless somebody has that now; a claim is on the disk before it is
-// answered. Who asks must prove to know the secret of the job, and what is said is sealed.
-// Strangers are held to a number and a time. One thread serves everybody: workers ask when the gang
-// changes, and the chief a few times in each time-out. The job goes on while the store is away,
-// until its gang has to change.
+// answered. Who asks must prove to know the secret of the job, and what is said is sealed. One
+// thread serves everybody: workers ask when the gang changes, and the chief a few times in each
+// time-out. The job goes on while the store is away, until its gang has to change.
 #pragma once
 
 #include <atomic>
@@ -19,8 +18,7 @@
 #include "train/members/folder_store.h"
 #include "train/members/sealed_line.h"
 #include "train/members/store_message.h"
-#include "train/mesh/handshake.h"
-#include "train/mesh/socket.h"
+#include "train/mesh/reception.h"
 
 namespace muster::train {
 
@@ -48,9 +46,6 @@ class StoreServer {
 
   void Run();
   int WaitMs(std::int64_t now_ns) const;
-  void Listen(bool on);
-  void Accept();
-  void Greet(int fd);
   void Admit(Greeter& greeter);
   void Serve(int fd);
   std::string Answer(const std::string& question);
@@ -58,12 +53,10 @@ class StoreServer {
 
   FolderStore store_;
   Identity identity_;
-  std::int64_t timeout_ms_;
   std::string address_;
-  Fd listener_, epoll_, wake_;
-  std::map<int, std::unique_ptr<Greeter>> greeters_;
+  Fd epoll_, wake_;
+  Reception reception_;
   std::map<int, Client> clients_;
-  bool listening_ = false;
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };

@@ -36,7 +36,8 @@ TcpStore::TcpStore(const TcpStoreOptions& options)
     : options_(options), identity_(StoreIdentity(kStoreClientId, options.secret)) {}
 
 Result<std::unique_ptr<TcpStore>> TcpStore::Open(const TcpStoreOptions& options,
-                                                 std::int64_t patience_ms) {
+                                                 std::int64_t patience_ms,
+                                                 const std::atomic<bool>& leave) {
   std::unique_ptr<TcpStore> store(new TcpStore(options));
   const std::int64_t end_ns = NowNs() + patience_ms * kMs;
   while (true) {
@@ -46,7 +47,7 @@ Result<std::unique_ptr<TcpStore>> TcpStore::Open(const TcpStoreOptions& options,
       store->idle_.push_back(std::move(*line));
       return store;
     }
-    if (!MayPass(line.error()) || NowNs() >= end_ns) return tl::unexpected(line.error());
+    if (!MayPass(line.error()) || NowNs() >= end_ns || leave) return tl::unexpected(line.error());
     Pause();
   }
 }

@@ -6,6 +6,7 @@
 // long as it likes. Threads may call at once; each has a connection to itself.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -29,9 +30,10 @@ struct TcpStoreOptions {
 class TcpStore final : public Store {
  public:
   // Until the store answers; what cannot change by waiting (another secret, no store) fails at
-  // once, a store that is not there after `patience_ms`.
+  // once, a store that is not there after `patience_ms`, or when `leave` becomes true.
   static Result<std::unique_ptr<TcpStore>> Open(const TcpStoreOptions& options,
-                                                std::int64_t patience_ms);
+                                                std::int64_t patience_ms,
+                                                const std::atomic<bool>& leave);
 
   Result<std::string> Claim(const std::string& key, const std::string& value) override;
   Result<void> Write(const std::string& key, const std::string& value) override;

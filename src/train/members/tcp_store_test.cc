@@ -45,14 +45,14 @@ class TcpStoreTest : public ::testing::Test {
   }
   // Tries for long, also where its time-out is short.
   std::unique_ptr<TcpStore> Client(std::int64_t timeout_ms = kLongMs) const {
-    auto store = TcpStore::Open({server_->address(), kSecret, timeout_ms}, kLongMs);
+    auto store = TcpStore::Open({server_->address(), kSecret, timeout_ms}, kLongMs, stays_);
     EXPECT_TRUE(store) << store.error().message;
     return store ? std::move(*store) : nullptr;
   }
   // Why nothing could be opened there.
   static Error Why(const std::string& address, const std::string& secret = kSecret,
                    std::int64_t timeout_ms = kLongMs) {
-    const auto store = TcpStore::Open({address, secret, timeout_ms}, 0);
+    const auto store = TcpStore::Open({address, secret, timeout_ms}, 0, stays_);
     EXPECT_FALSE(store);
     return store ? Error{} : store.error();
   }
@@ -60,6 +60,7 @@ class TcpStoreTest : public ::testing::Test {
   std::string folder_;
   std::string host_;
   std::unique_ptr<StoreServer> server_;
+  static inline const std::atomic<bool> stays_{false};
 
  private:
   // An address of this machine on which nobody else takes a port while the server is away.
@@ -71,6 +72,15 @@ class TcpStoreTest : public ::testing::Test {
     return fmt::format("127.{}.{}.{}", part(0), part(1), part(2));
   }
 };
+
+TEST_F(TcpStoreTest, WhoIsToldToLeaveDoesNotWaitForAStoreThatIsAway) {
+  const std::string address = server_->address();
+  server_.reset();
+  const std::atomic<bool> leaves{true};
+  const auto store = TcpStore::Open({address, kSecret, 50}, std::int64_t{24} * 3'600'000, leaves);
+  ASSERT_FALSE(store);
+  EXPECT_EQ(store.error().code, ErrorCode::kUnavailable);
+}
 
 TEST_F(TcpStoreTest, WhatOneClaimsStandsForAll) {
   const auto one = Client();
@@ -266,7 +276,7 @@ TEST_F(TcpStoreTest, WhatIsChangedOnTheWayIsNotBelieved) {
     }
   });
   {
-    auto store = TcpStore::Open({relay->address, kSecret, kLongMs}, 0);
+    auto store = TcpStore::Open({relay->address, kSecret, kLongMs}, 0, stays_);
     ASSERT_TRUE(store) << store.error().message;
     EXPECT_EQ(*(*store)->Claim("view-1", "true"), "true");
     EXPECT_EQ((*store)->here(), "127.0.0.1");
@@ -296,7 +306,7 @@ TEST_F(TcpStoreTest, WhatIsSaidAgainIsNotBelieved) {
     }
   });
   {
-    auto store = TcpStore::Open({relay->address, kSecret, kLongMs}, 0);
+    auto store = TcpStore::Open({relay->address, kSecret, kLongMs}, 0, stays_);
     ASSERT_TRUE(store) << store.error().message;
     EXPECT_TRUE((*store)->Write("lease", "old"));
   }

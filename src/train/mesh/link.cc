@@ -49,8 +49,9 @@ std::span<const std::byte> BytesOf(const FrameHeader& header) {
 
 }  // namespace
 
-Link::Link(Trusted trusted, LinkOwner& owner, Throttle& throttle, LinkWire wire)
-    : peer_(trusted.peer),
+Link::Link(int number, Trusted trusted, LinkOwner& owner, Throttle& throttle, LinkWire wire)
+    : number_(number),
+      peer_(trusted.peer),
       fd_(std::move(trusted.fd)),
       owner_(owner),
       throttle_(throttle),

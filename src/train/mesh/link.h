@@ -70,10 +70,12 @@ struct LinkWire {
 
 class Link final : private WireOwner {
  public:
-  Link(Trusted trusted, LinkOwner& owner, Throttle& throttle, LinkWire wire = {});
+  // `number`: no other link of the owner ever has it, as one may have its descriptor.
+  Link(int number, Trusted trusted, LinkOwner& owner, Throttle& throttle, LinkWire wire = {});
   ~Link() override;
 
   MemberId peer() const { return peer_; }
+  int number() const { return number_; }
   int fd() const { return fd_.get(); }
   bool shares() const { return theirs_.has_value(); }
   std::span<const std::byte> theirs() const { return theirs_->bytes(); }
@@ -173,6 +175,7 @@ class Link final : private WireOwner {
   Buffer TakeBuffer(std::size_t size);
   void GiveBuffer(Buffer buffer);
 
+  const int number_;
   const MemberId peer_;
   const Fd fd_;
   LinkOwner& owner_;

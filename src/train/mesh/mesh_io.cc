@@ -17,19 +17,11 @@
 namespace muster::train {
 namespace {
 
-constexpr std::size_t kMostStrangers = 64;
 constexpr int kBeatsPerTimeout = 5;
 constexpr std::int64_t kMs = 1'000'000;
 
 std::int64_t BeatNs(const MeshOptions& options) {
   return std::max<std::int64_t>(options.timeout_ms * kMs / kBeatsPerTimeout, kMs);
-}
-
-void Watch(int epoll, int operation, int fd, std::uint32_t events) {
-  epoll_event event{};
-  event.events = events;
-  event.data.fd = fd;
-  epoll_ctl(epoll, operation, fd, &event);
 }
 
 }  // namespace
@@ -45,9 +37,12 @@ MeshIo::MeshIo(MeshParts parts)
   wires_ = std::move(parts_.wires);
   identity_.wires = wires_->kinds();
   MUSTER_CHECK(epoll_ && wake_, "the system has file descriptors left");
-  lifelines_ = std::make_unique<Lifelines>([this](int fd) { Over(fd); });
+  lifelines_ = std::make_unique<Lifelines>([this](int number) { Over(number); });
   Watch(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), EPOLLIN);
-  Listen(true);
+  std::vector<Entrance> entrances;
+  entrances.push_back({std::move(parts_.tcp), false});
+  if (parts_.local) entrances.push_back({std::move(parts_.local), true});
+  reception_.emplace(identity_, epoll_.get(), TimeoutNs(), std::move(entrances));
   next_beat_ns_ = NowNs() + BeatNs(parts_.options);
   // Signals are for the threads of the program.
   sigset_t all, before;
@@ -137,14 +132,15 @@ Result<void> MeshIo::Connect(const Endpoint& peer) {
 MeshIo::LinkPtr MeshIo::Insert(Trusted trusted) {
   const MemberId id = trusted.peer;
   auto wire = wires_->Make(trusted.wire, throttle_);
-  auto link = std::make_shared<Link>(std::move(trusted), static_cast<LinkOwner&>(*this), throttle_,
-                                     LinkWire{std::move(wire), parts_.options.wire_least_bytes});
+  auto link =
+      std::make_shared<Link>(++links_made_, std::move(trusted), static_cast<LinkOwner&>(*this),
+                             throttle_, LinkWire{std::move(wire), parts_.options.wire_least_bytes});
   link->SetGeneration(generation_);
   links_[id] = link;
   by_fd_[link->fd()] = link;
   Watch(epoll_.get(), EPOLL_CTL_ADD, link->fd(), EPOLLIN);
   if (link->wire()) wires_->Start(link->wire(), link->wire_owner());
-  if (link->shares()) lifelines_->Add(link->fd(), link, link->life(), link->their_life());
+  if (link->shares()) lifelines_->Add(link->number(), link, link->life(), link->their_life());
   changed_.notify_all();
   return link;
 }
@@ -238,12 +234,12 @@ void MeshIo::GaveUp(const Link& /*link*/) {
   Wake();
 }
 
-void MeshIo::Ended(const Link& link) { Over(link.fd()); }
+void MeshIo::Ended(const Link& link) { Over(link.number()); }
 
-void MeshIo::Over(int fd) {
+void MeshIo::Over(int number) {
   {
     const std::lock_guard lock(inbox_mutex_);
-    ended_.insert(fd);
+    ended_.insert(number);
   }
   Wake();
 }
@@ -272,11 +268,7 @@ void MeshIo::Run() {
       if (fd == wake_.get()) {
         std::uint64_t many = 0;
         static_cast<void>(!read(fd, &many, sizeof many));
-      } else if (fd == parts_.tcp.get() || fd == parts_.local.get()) {
-        Accept(fd);
-      } else if (greeters_.contains(fd)) {
-        Greet(fd);
-      } else {
+      } else if (!reception_->Serve(fd, [this](Greeter& greeter) { Admit(greeter); })) {
         Serve(fd, event.events);
       }
     }
@@ -294,48 +286,9 @@ int MeshIo::WaitMs(std::int64_t now_ns) const {
     if (!told_.empty() || !ended_.empty() || gave_up_) return 0;
     if (!timed_.empty()) return 1;
   }
-  std::int64_t until_ns = next_beat_ns_;
-  for (const auto& [fd, greeter] : greeters_) until_ns = std::min(until_ns, greeter->deadline_ns());
+  std::int64_t until_ns = reception_->OverAtNs(next_beat_ns_);
   for (const auto& link : AllLinks()) until_ns = std::min(until_ns, SilentAtNs(*link) + 1);
   return static_cast<int>(std::max<std::int64_t>(0, (until_ns - now_ns + kMs - 1) / kMs));
-}
-
-void MeshIo::Listen(bool on) {
-  if (on == listening_) return;
-  listening_ = on;
-  for (const Fd* fd : {&parts_.tcp, &parts_.local}) {
-    if (*fd) Watch(epoll_.get(), on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, fd->get(), EPOLLIN);
-  }
-}
-
-void MeshIo::Accept(int listener) {
-  while (true) {
-    Accepted accepted = AcceptOn(listener);
-    if (!accepted.fd) {
-      // Without a file descriptor for it the caller would be announced again and again.
-      if (accepted.code == EMFILE || accepted.code == ENFILE) Listen(false);
-      if (accepted.code == EINTR || accepted.code == ECONNABORTED) continue;
-      return;
-    }
-    if (greeters_.size() >= kMostStrangers) {  // the one that has dawdled longest goes
-      greeters_.erase(std::ranges::min_element(
-          greeters_, {}, [](const auto& entry) { return entry.second->deadline_ns(); }));
-    }
-    const int fd = accepted.fd.get();
-    const std::int64_t deadline_ns = NowNs() + TimeoutNs();
-    greeters_[fd] = std::make_unique<Greeter>(identity_, std::move(accepted.fd),
-                                              listener == parts_.local.get(), deadline_ns);
-    Watch(epoll_.get(), EPOLL_CTL_ADD, fd, EPOLLIN);
-  }
-}
-
-void MeshIo::Greet(int fd) {
-  Greeter& greeter = *greeters_.at(fd);
-  const auto step = greeter.Read();
-  if (step == Greeter::Step::kMore) return;
-  Watch(epoll_.get(), EPOLL_CTL_DEL, fd, 0);
-  if (step == Greeter::Step::kProved) Admit(greeter);
-  greeters_.erase(fd);
 }
 
 void MeshIo::Admit(Greeter& greeter) {
@@ -378,8 +331,8 @@ std::vector<MeshIo::LinkPtr> MeshIo::HearOut(const std::set<int>& ended) {
   std::vector<LinkPtr> out;
   {
     const std::lock_guard lock(mutex_);
-    for (const int fd : ended) {
-      if (const auto found = by_fd_.find(fd); found != by_fd_.end()) out.push_back(found->second);
+    for (const auto& [fd, link] : by_fd_) {
+      if (ended.contains(link->number())) out.push_back(link);
     }
   }
   for (const auto& link : out) {
@@ -421,7 +374,7 @@ void MeshIo::TakeOut(const LinkPtr& link, const std::string& why) {
     Watch(epoll_.get(), EPOLL_CTL_DEL, link->fd(), 0);
     changed_.notify_all();
   }
-  lifelines_->Remove(link->fd());
+  lifelines_->Remove(link->number());
   link->Shut();
   const std::lock_guard lock(fabric_mutex_);
   if (fabric_ != nullptr && fabric_->Has(*link)) fabric_->AbortHere(why);
@@ -459,12 +412,10 @@ void MeshIo::Tick(std::int64_t now_ns) {
     timed.swap(timed_);
   }
   for (const int fd : timed) Serve(fd, EPOLLOUT);
-  for (auto at = greeters_.begin(); at != greeters_.end();) {
-    at = at->second->deadline_ns() <= now_ns ? greeters_.erase(at) : std::next(at);
-  }
+  reception_->HangUp(now_ns);
   if (now_ns < next_beat_ns_) return;
   next_beat_ns_ = now_ns + BeatNs(parts_.options);
-  Listen(true);
+  reception_->ListenAgain();
   for (const auto& link : AllLinks()) link->Beat();
 }
 

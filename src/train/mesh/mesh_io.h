@@ -2,10 +2,9 @@
 //
 // The thread accepts, greets, reads what nobody reads himself, writes what found no room, sends
 // heartbeats and decides who is lost; a process of this host that ends is told by its lifeline.
-// Callbacks run there, without a lock. Dialing waits in the
-// thread of the caller. Of two connections between the same two members the one that the lower id
-// dialed is kept: the lower refuses while it dials, and the higher gives way. Before they have
-// proved the secret, strangers are held to a number, a size and a time.
+// Callbacks run there, without a lock. Dialing waits in the thread of the caller. Of two
+// connections between the same two members the one that the lower id dialed is kept: the lower
+// refuses while it dials, and the higher gives way.
 #pragma once
 
 #include <atomic>
@@ -14,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -22,10 +22,10 @@
 
 #include "train/mesh/bounce.h"
 #include "train/mesh/gang_fabric.h"
-#include "train/mesh/handshake.h"
 #include "train/mesh/lifeline.h"
 #include "train/mesh/link.h"
 #include "train/mesh/mesh.h"
+#include "train/mesh/reception.h"
 #include "train/mesh/segment.h"
 #include "train/mesh/throttle.h"
 #include "train/mesh/wires.h"
@@ -65,12 +65,10 @@ class MeshIo final : public Mesh, private LinkOwner {
   void GaveUp(const Link& link) override;
   void Ended(const Link& link) override;
 
-  void Over(int fd);
+  void Over(int number);
   void Run();
   void Wake();
   int WaitMs(std::int64_t now_ns) const;
-  void Accept(int listener);
-  void Greet(int fd);
   void Admit(Greeter& greeter);
   void Serve(int fd, std::uint32_t events);
   void Deliver();
@@ -81,7 +79,6 @@ class MeshIo final : public Mesh, private LinkOwner {
   std::int64_t SilentAtNs(const Link& link) const;
   void FindSilent(std::int64_t looked_ns);
   void Tick(std::int64_t now_ns);
-  void Listen(bool on);
   LinkPtr Insert(Trusted trusted);  // with the lock
   std::vector<LinkPtr> AllLinks() const;
 
@@ -96,6 +93,7 @@ class MeshIo final : public Mesh, private LinkOwner {
   std::condition_variable changed_;
   std::map<MemberId, LinkPtr> links_;
   std::map<int, LinkPtr> by_fd_;
+  int links_made_ = 0;
   std::set<MemberId> dialing_, admitting_;
   std::uint64_t generation_ = 0;
 
@@ -104,15 +102,15 @@ class MeshIo final : public Mesh, private LinkOwner {
 
   mutable std::mutex inbox_mutex_;  // the last one taken
   std::vector<std::pair<MemberId, std::string>> told_;
-  std::set<int> ended_, timed_;
+  std::set<int> ended_;   // by their number
+  std::set<int> timed_;   // by their descriptor
   bool gave_up_ = false;  // somebody, some generation
 
   // Of the thread alone.
-  std::map<int, std::unique_ptr<Greeter>> greeters_;
+  std::optional<Reception> reception_;
   std::int64_t next_beat_ns_ = 0;
   std::int64_t last_look_ns_ = 0;    // at the sockets
   std::int64_t awake_since_ns_ = 0;  // after a pause of this process itself
-  bool listening_ = false;
   std::thread thread_;
   std::atomic<std::thread::id> thread_id_;
   std::unique_ptr<Lifelines> lifelines_;

@@ -363,10 +363,11 @@ Result<void> CheckpointFolder::Write(const CheckpointPart& part) const {
   return tl::unexpected(WriteError(folder, reason));
 }
 
-std::vector<std::pair<std::int64_t, std::string>> CheckpointFolder::Names() const {
+Result<std::vector<std::pair<std::int64_t, std::string>>> CheckpointFolder::Names() const {
   std::vector<std::pair<std::int64_t, std::string>> out;
   const auto names = FilesIn(path_);
-  if (!names) return out;
+  if (!names && names.error().code == ErrorCode::kNotFound) return out;
+  if (!names) return tl::unexpected(names.error());
   for (const auto& name : *names) {
     if (!name.starts_with(kPrefix)) continue;
     out.emplace_back(std::strtoll(name.c_str() + std::strlen(kPrefix), nullptr, 10), name);
@@ -422,19 +423,27 @@ Result<void> CheckpointFolder::Look(const std::string& name) const {
   return Read(name, [](const CheckpointPart& /*part*/) -> Result<void> { return {}; });
 }
 
-// One of another version ends the search: to go back to one before it, or to the start, would lose
-// its steps without a word.
-std::optional<std::pair<std::string, std::int64_t>> CheckpointFolder::Newest() const {
-  for (const auto& [step, name] : Names()) {
+// One of another version ends the search, and so does one that cannot be read: to go back to one
+// before it, or to the start, would lose its steps without a word.
+Result<std::optional<std::pair<std::string, std::int64_t>>> CheckpointFolder::Newest() const {
+  const auto names = Names();
+  if (!names) return tl::unexpected(names.error());
+  for (const auto& [step, name] : *names) {
     const auto looked = Look(name);
     if (looked || looked.error().code == ErrorCode::kConflict) return std::pair(name, step);
+    if (IsTorn(looked.error())) continue;
+    return Fail(looked.error().code, looked.error().message,
+                looked.error().hint + "; without " + path_ + "/" + name +
+                    " the checkpoint before it is used");
   }
   return std::nullopt;
 }
 
 void CheckpointFolder::Prune(int keep, std::optional<std::int64_t> writing) const {
   int good = 0;
-  for (const auto& [step, name] : Names()) {
+  const auto names = Names();
+  if (!names) return;
+  for (const auto& [step, name] : *names) {
     if (step == writing) continue;
     if (good < keep) {
       const auto looked = Look(name);

@@ -51,9 +51,10 @@ class CheckpointFolder {
   const std::string& path() const { return path_; }
   // Where the disk is full, all but the newest good one goes and it is tried once more.
   Result<void> Write(const CheckpointPart& part) const;
-  // The newest good one: its name and step. Those that are not good are passed over, but not one
-  // that another version of Muster wrote: Read says that it is.
-  std::optional<std::pair<std::string, std::int64_t>> Newest() const;
+  // The newest good one: its name and step. Those that are not whole are passed over, but not one
+  // that another version of Muster wrote: Read says that it is. An error: what could not be read
+  // just now may be newer.
+  Result<std::optional<std::pair<std::string, std::int64_t>>> Newest() const;
   // Hands over the parts one after the other; what one is refused with is the error of the whole.
   // kConflict: of another version, or so refused.
   Result<void> Read(const std::string& name,
@@ -68,9 +69,9 @@ class CheckpointFolder {
   void Discard(std::int64_t step, const CheckpointView& view) const;
 
  private:
-  std::vector<std::pair<std::int64_t, std::string>> Names() const;  // the newest first
-  Result<void> Look(const std::string& name) const;                 // reads all of it
-  int TryToWrite(const CheckpointPart& part) const;                 // the errno
+  Result<std::vector<std::pair<std::int64_t, std::string>>> Names() const;  // the newest first
+  Result<void> Look(const std::string& name) const;                         // reads all of it
+  int TryToWrite(const CheckpointPart& part) const;                         // the errno
 
   std::string path_;
 };

@@ -65,8 +65,13 @@ class CheckpointTest : public testing::Test {
     bytes.replace(bytes.size() - kDigest, kDigest, reinterpret_cast<const char*>(digest), kDigest);
     std::ofstream(file, std::ios::binary) << bytes;
   }
-  std::optional<Error> WhyNotRead() const {
+  std::optional<std::pair<std::string, std::int64_t>> Newest() const {
     const auto newest = folder_.Newest();
+    EXPECT_TRUE(newest) << newest.error().message;
+    return newest.value_or(std::nullopt);
+  }
+  std::optional<Error> WhyNotRead() const {
+    const auto newest = Newest();
     if (!newest) return std::nullopt;
     const auto read =
         folder_.Read(newest->first, [](const CheckpointPart&) -> Result<void> { return {}; });
@@ -80,7 +85,7 @@ class CheckpointTest : public testing::Test {
 
 TEST_F(CheckpointTest, IsReadAsItWasWrittenPartByPart) {
   Write(7, 3);
-  const auto newest = folder_.Newest();
+  const auto newest = Newest();
   ASSERT_TRUE(newest);
   EXPECT_EQ(newest->second, 7);
   int part = 0;
@@ -97,14 +102,14 @@ TEST_F(CheckpointTest, IsReadAsItWasWrittenPartByPart) {
   EXPECT_EQ(part, 3);
 }
 
-TEST_F(CheckpointTest, NoneIsThereWhereNothingWasWritten) { EXPECT_FALSE(folder_.Newest()); }
+TEST_F(CheckpointTest, NoneIsThereWhereNothingWasWritten) { EXPECT_FALSE(Newest()); }
 
 TEST_F(CheckpointTest, OneWithoutAllItsPartsIsPassedOver) {
   Write(7, 2);
   ASSERT_TRUE(folder_.Write(Part(8, 2, 0)));
-  EXPECT_EQ(folder_.Newest()->second, 7);
+  EXPECT_EQ(Newest()->second, 7);
   ASSERT_TRUE(folder_.Write(Part(8, 1, 0)));  // by the one worker that was left
-  EXPECT_EQ(folder_.Newest()->second, 8);
+  EXPECT_EQ(Newest()->second, 8);
 }
 
 TEST_F(CheckpointTest, EachColumnHasItsOwnNumberOfParts) {
@@ -116,23 +121,22 @@ TEST_F(CheckpointTest, EachColumnHasItsOwnNumberOfParts) {
   };
   write(0, 2, 0);
   write(0, 2, 1);
-  EXPECT_FALSE(folder_.Newest());
+  EXPECT_FALSE(Newest());
   EXPECT_TRUE(folder_.Complete(9, kView, 1));
   write(1, 3, 0);
   write(1, 3, 1);
-  EXPECT_FALSE(folder_.Newest());
+  EXPECT_FALSE(Newest());
   EXPECT_FALSE(folder_.Complete(9, kView, 2));
   write(1, 3, 2);
-  ASSERT_TRUE(folder_.Newest());
+  ASSERT_TRUE(Newest());
   EXPECT_TRUE(folder_.Complete(9, kView, 2));
   EXPECT_FALSE(folder_.Complete(9, {4, 0xabcdef}, 2));
   EXPECT_FALSE(folder_.Complete(8, kView, 2));
   std::vector<std::pair<int, int>> read;
-  EXPECT_TRUE(
-      folder_.Read(folder_.Newest()->first, [&](const CheckpointPart& part) -> Result<void> {
-        read.emplace_back(part.column, part.part);
-        return {};
-      }));
+  EXPECT_TRUE(folder_.Read(Newest()->first, [&](const CheckpointPart& part) -> Result<void> {
+    read.emplace_back(part.column, part.part);
+    return {};
+  }));
   EXPECT_EQ(read, (std::vector<std::pair<int, int>>{{0, 0}, {0, 1}, {1, 0}, {1, 1}, {1, 2}}));
 }
 
@@ -143,17 +147,16 @@ TEST_F(CheckpointTest, PartsOfTwoViewsAreNoCheckpoint) {
   ASSERT_TRUE(folder_.Write(Part(8, 2, 0)));
   ASSERT_TRUE(folder_.Write(Part(8, 2, 1, again)));
   ASSERT_TRUE(folder_.Write(Part(8, 2, 1, other_job)));
-  EXPECT_EQ(folder_.Newest()->second, 5);
+  EXPECT_EQ(Newest()->second, 5);
   // Also where a file got the name of the other.
   fs::copy_file(FileOf(8, "") / "4-0000000000abcdef.1-of-2", FileOf(8, "1-of-2"));
-  EXPECT_EQ(folder_.Newest()->second, 5);
+  EXPECT_EQ(Newest()->second, 5);
   ASSERT_TRUE(folder_.Write(Part(8, 2, 0, again)));
-  ASSERT_EQ(folder_.Newest()->second, 8);
-  EXPECT_TRUE(
-      folder_.Read(folder_.Newest()->first, [&](const CheckpointPart& part) -> Result<void> {
-        EXPECT_EQ(part.view, again);
-        return {};
-      }));
+  ASSERT_EQ(Newest()->second, 8);
+  EXPECT_TRUE(folder_.Read(Newest()->first, [&](const CheckpointPart& part) -> Result<void> {
+    EXPECT_EQ(part.view, again);
+    return {};
+  }));
 }
 
 TEST_F(CheckpointTest, ABrokenOneDoesNotHarmThatOfAnotherViewOfTheSameStep) {
@@ -161,11 +164,10 @@ TEST_F(CheckpointTest, ABrokenOneDoesNotHarmThatOfAnotherViewOfTheSameStep) {
   Write(8, 1, {2, 7});
   fs::resize_file(FileOf(8, "0-of-1"), 100);
   std::vector<CheckpointView> views;
-  EXPECT_TRUE(
-      folder_.Read(folder_.Newest()->first, [&](const CheckpointPart& part) -> Result<void> {
-        views.push_back(part.view);
-        return {};
-      }));
+  EXPECT_TRUE(folder_.Read(Newest()->first, [&](const CheckpointPart& part) -> Result<void> {
+    views.push_back(part.view);
+    return {};
+  }));
   EXPECT_EQ(views, (std::vector<CheckpointView>{{2, 7}}));
 }
 
@@ -173,7 +175,7 @@ TEST_F(CheckpointTest, WhatTheReaderRefusesIsTheError) {
   Write(8, 1);
   Write(8, 1, {2, 7});
   int asked = 0;
-  const auto read = folder_.Read(folder_.Newest()->first, [&](const auto&) -> Result<void> {
+  const auto read = folder_.Read(Newest()->first, [&](const auto&) -> Result<void> {
     ++asked;
     return Fail(ErrorCode::kConflict, "of another run");
   });
@@ -192,14 +194,14 @@ TEST_F(CheckpointTest, OneThatIsCutOffOrChangedIsPassedOver) {
     std::string broken = whole;
     broken[at] = static_cast<char>(broken[at] ^ 4);
     std::ofstream(file, std::ios::binary) << broken;
-    EXPECT_EQ(folder_.Newest()->second, 7) << "byte " << at;
+    EXPECT_EQ(Newest()->second, 7) << "byte " << at;
   }
   for (std::size_t cut = 0; cut < size; cut += 101) {
     std::ofstream(file, std::ios::binary) << whole.substr(0, cut);
-    EXPECT_EQ(folder_.Newest()->second, 7) << "cut at " << cut;
+    EXPECT_EQ(Newest()->second, 7) << "cut at " << cut;
   }
   std::ofstream(file, std::ios::binary) << whole;
-  EXPECT_EQ(folder_.Newest()->second, 8);
+  EXPECT_EQ(Newest()->second, 8);
 }
 
 // Not passed over: the job would begin anew, or go on from long ago, without a word.
@@ -215,11 +217,11 @@ TEST_F(CheckpointTest, OneOfAnotherVersionIsAnErrorThatSaysWhatToDo) {
                                         " of the format; this program"));
     EXPECT_THAT(why->hint, HasSubstr("the version of Muster that wrote it"));
     Write(7, 1);
-    EXPECT_EQ(folder_.Newest()->second, 8);
+    EXPECT_EQ(Newest()->second, 8);
     folder_.Prune(1);
     EXPECT_FALSE(FileOf(8, "").empty());
     Write(9, 1);  // what is older than a good one does not matter
-    EXPECT_EQ(folder_.Newest()->second, 9);
+    EXPECT_EQ(Newest()->second, 9);
     EXPECT_FALSE(WhyNotRead());
     for (const std::int64_t step : {7, 8, 9}) fs::remove_all(FileOf(step, ""));
   }
@@ -241,17 +243,17 @@ TEST_F(CheckpointTest, OneWhoseVersionWasChangedByAccidentIsPassedOver) {
     std::string broken = whole;
     broken[7] = version;
     std::ofstream(FileOf(8, "0-of-1"), std::ios::binary) << broken;
-    EXPECT_EQ(folder_.Newest()->second, 7);
+    EXPECT_EQ(Newest()->second, 7);
   }
   std::ofstream(FileOf(8, "0-of-1"), std::ios::binary) << "MUSTCKP4";
-  EXPECT_EQ(folder_.Newest()->second, 7);
+  EXPECT_EQ(Newest()->second, 7);
 }
 
 TEST_F(CheckpointTest, OldOnesAreRemovedButNeverTheLastGoodOnes) {
   for (const std::int64_t step : {3, 4, 5}) Write(step, 1);
   ASSERT_TRUE(folder_.Write(Part(6, 2, 1)));
   folder_.Prune(2);
-  EXPECT_EQ(folder_.Newest()->second, 5);
+  EXPECT_EQ(Newest()->second, 5);
   EXPECT_FALSE(FileOf(4, "").empty());
   EXPECT_TRUE(FileOf(3, "").empty());
   EXPECT_FALSE(FileOf(6, "").empty());  // somebody may still be writing the rest
@@ -292,12 +294,15 @@ TEST_F(CheckpointTest, WhatCannotBeReadJustNowIsNotRemovedHoweverFullTheDiskIs) 
     const fs::path file = FileOf(5, "1-of-2"), aside = temp_ / "aside";
     fs::rename(file, aside);
     fs::create_symlink(opens ? fs::path("/proc/self/mem") : file, file);
+    const auto newest = folder_.Newest();
+    ASSERT_FALSE(newest) << "going back to the one before would lose its steps";
+    EXPECT_EQ(newest.error().code, ErrorCode::kUnavailable);
     folder_.Prune(1, 6);
     EXPECT_FALSE(FileOf(5, "").empty());
     EXPECT_FALSE(FileOf(4, "").empty()) << "the newest that is good";
     EXPECT_TRUE(FileOf(3, "").empty());
     fs::rename(aside, file);
-    EXPECT_EQ(folder_.Newest()->second, 5);
+    EXPECT_EQ(Newest()->second, 5);
     folder_.Prune(1, 6);
     EXPECT_FALSE(FileOf(5, "").empty());
     EXPECT_TRUE(FileOf(4, "").empty());
@@ -320,7 +325,7 @@ TEST_F(CheckpointTest, DiscardsWhatOneViewWroteAndNothingElse) {
   Write(6, 1);
   ASSERT_TRUE(folder_.Write(Part(6, 2, 1, {4, 9})));
   folder_.Discard(6, {4, 9});
-  EXPECT_EQ(folder_.Newest()->second, 6);
+  EXPECT_EQ(Newest()->second, 6);
   folder_.Discard(6, kView);
   EXPECT_TRUE(FileOf(6, "").empty());
   folder_.Discard(7, kView);

@@ -87,7 +87,13 @@ Result<void> TrainState::StartOver(const View& view, const Start& start,
   } else {
     auto read = checkpoints.Read(view.checkpoint,
                                  [&](const CheckpointPart& part) { return Load(part, view.step); });
-    if (!read) return read;
+    // Others could, so this worker is the one that cannot: tried again it would hold up all.
+    if (!read) {
+      return Fail(ErrorCode::kConflict, read.error().message,
+                  read.error().code == ErrorCode::kNotFound
+                      ? "give --checkpoints a folder that the machines of all workers see"
+                      : read.error().hint);
+    }
   }
   for (auto& column : columns_) column.Installed(view.step);
   return {};

@@ -28,6 +28,7 @@ namespace muster::train {
 
 namespace {
 
+constexpr std::int64_t kLookAgainNs = 100'000'000;  // at a folder that all workers share
 constexpr Tag kInstalled = kMeetTags;
 constexpr std::byte kHere{1};
 constexpr std::byte kUnwell{2};
@@ -73,10 +74,10 @@ std::string TermsOf(const TrainOptions& options, const std::vector<Buckets>& buc
   return fmt::format(
       "steps {}; micro {}; servers {}; staleness {}; round {}; lanes {}; mirrors {}; parameters "
       "{}; "
-      "buckets {}; state {}; timeout-ms {}",
+      "buckets {}; state {}; checkpoints {}; timeout-ms {}",
       options.steps, grid.micro, strategy.servers, strategy.staleness, strategy.round,
       strategy.lanes, options.mirrors, fmt::join(floats, "+"), cuts, state_floats,
-      options.mesh.timeout_ms);
+      options.checkpoints.empty() ? "none" : "kept", options.mesh.timeout_ms);
 }
 
 // Sums on devices have an order of their own, of whole batches of whole models.
@@ -233,12 +234,21 @@ class Session {
       standing_.planned = true;
       return std::nullopt;
     }
-    if (events_.resized) {
+    const auto resized = [&] {
+      if (!events_.resized) return;
       events_.resized({change.view.generation, change.view.step, workers, planned,
                        last_step_ns_ == 0 ? 0 : clock_.MonotonicNs() - last_step_ns_, *rank,
-                       static_cast<int>(change.view.servers.size())});
-    }
-    return Work(change.view, layout, fabric, *rank);
+                       static_cast<int>(change.view.servers.size()), SpeaksFor(change, *rank)});
+    };
+    return Work(change.view, layout, fabric, *rank, resized);
+  }
+
+  // One says what the change took: the first of those who were there before it.
+  static bool SpeaksFor(const ChangeMessage& change, int rank) {
+    const auto& members = change.view.members;
+    const auto first = std::ranges::find_if(
+        members, [&](const Endpoint& member) { return change.holdings.contains(member.id); });
+    return rank == (first == members.end() ? 0 : first - members.begin());
   }
 
   // Those who leave do so when no member would mind any more.
@@ -303,10 +313,11 @@ class Session {
   }
 
   std::optional<Result<TrainEnd>> Work(const View& view, const Layout& layout, Fabric& fabric,
-                                       int rank) {
+                                       int rank, const std::function<void()>& begins) {
     const auto begun = StepsIn(view, layout, fabric);
     if (!begun) return std::nullopt;  // somebody was lost
     const Steps& steps = *begun;
+    begins();
     if (audit_ != nullptr) audit_->Enter(view, options_.strategy.grid);
     std::int64_t before = 0;
     const AskWord word = [&](std::int64_t completed) { return WordOf(before, completed); };
@@ -323,15 +334,15 @@ class Session {
       plan_.Follow(numbers->next);
       Measure(*numbers);
       Report(view, layout, rank, *numbers, state_.completed() - before);
-      FollowCheckpoint(view, rank, *numbers);
-      if (numbers->checkpoint) BeginCheckpoint(view);
+      FollowCheckpoint(rank, *numbers);
+      if (numbers->checkpoint) BeginCheckpoint(view, rank);
       scribe_.PruneIfIdle();
       if (numbers->stop && state_.completed() < options_.steps) {
         standing_.planned = steps.finish().has_value();
         return std::nullopt;
       }
     }
-    const bool written = WriteLast(view);
+    const bool written = WriteLast(view, rank);
     if (!steps.finish()) return std::nullopt;
     if (options_.collect) {
       const auto kept = Collect(layout, fabric, rank);
@@ -341,7 +352,7 @@ class Session {
     // The job is finished when all have all of it; who is lost here was the last to have something.
     const auto all_written = Meet(fabric, layout.members, kFinished, written);
     if (!all_written) return std::nullopt;
-    if (*all_written && !options_.checkpoints.empty()) SayComplete(state_.completed(), rank);
+    if (*all_written && !options_.checkpoints.empty()) SayLast(view, rank);
     scribe_.PruneIfIdle();
     const auto finished = members_.Finish(options_.steps);
     if (!finished) return tl::unexpected(finished.error());
@@ -364,16 +375,20 @@ class Session {
     return out;
   }
 
-  // All do so after the same step.
-  void BeginCheckpoint(const View& view) {
+  // All do so after the same step. Who has written all that it had of the one before, and does not
+  // see the parts of the others, writes to another folder than they.
+  void BeginCheckpoint(const View& view, int rank) {
+    if (rank == 0 && begun_.step != Scribe::kNothing && begun_.writer == WriterOf(view)) {
+      SayUnseen(begun_.step);
+    }
     checkpoints_seen_ = checkpoints_asked_;
     begun_ = {state_.completed(), WriterOf(view)};
     scribe_.Write(state_.Copy(begun_.step, begun_.writer, false));
   }
 
-  // A checkpoint is complete when nobody has anything to write of it any more. Of those who were in
-  // the view in which it was begun and are not in this one, the files tell.
-  void FollowCheckpoint(const View& view, int rank, const StepNumbers& numbers) {
+  // A checkpoint is complete when nobody has anything to write of it any more, and all of it is to
+  // be seen in the folder.
+  void FollowCheckpoint(int rank, const StepNumbers& numbers) {
     if (begun_.step == Scribe::kNothing) return;
     if (numbers.unwritten == begun_.step) {
       if (numbers.busy) return;
@@ -381,10 +396,24 @@ class Session {
       begun_ = {};
       return;
     }
-    const bool same = begun_.writer == WriterOf(view);
-    if (!same && !checkpoints_.Complete(begun_.step, begun_.writer, columns())) return;
+    const auto now_ns = clock_.MonotonicNs();
+    if (now_ns < look_again_ns_) return;
+    look_again_ns_ = now_ns + kLookAgainNs;
+    if (!checkpoints_.Complete(begun_.step, begun_.writer, columns())) return;
+    look_again_ns_ = 0;
     SayComplete(begun_.step, rank);
     begun_ = {};
+  }
+
+  void SayUnseen(std::int64_t step) {
+    const std::string why = "parts of other workers are not in " + options_.checkpoints;
+    if (events_.checkpointed) {
+      events_.checkpointed(
+          {step,
+           Fail(ErrorCode::kNotFound, why,
+                "give --checkpoints a folder that the machines of all workers see"),
+           true});
+    }
   }
 
   void SayComplete(std::int64_t step, int rank) {
@@ -394,12 +423,22 @@ class Session {
     if (rank == 0) scribe_.WantPrune();
   }
 
+  void SayLast(const View& view, int rank) {
+    const auto step = state_.completed();
+    const bool read = !view.checkpoint.empty() && view.step == step;
+    if (read || complete_ == step || checkpoints_.Complete(step, WriterOf(view), columns())) {
+      SayComplete(step, rank);
+    } else if (rank == 0) {
+      SayUnseen(step);
+    }
+  }
+
   // Of the last step. False: this worker could not.
-  bool WriteLast(const View& view) {
+  bool WriteLast(const View& view, int rank) {
     const auto step = state_.completed();
     const bool there = complete_ == step || (!view.checkpoint.empty() && view.step == step);
     if (options_.checkpoints.empty() || there) return true;
-    if (begun_ != Begun{step, WriterOf(view)}) BeginCheckpoint(view);
+    if (begun_ != Begun{step, WriterOf(view)}) BeginCheckpoint(view, rank);
     scribe_.Wait();
     return scribe_.unwritten() != step;
   }
@@ -493,6 +532,7 @@ class Session {
   };
   Begun begun_;  // the last one, until it is known what came of it
   std::int64_t complete_ = Scribe::kNothing;
+  std::int64_t look_again_ns_ = 0;  // whether it is
   NoiseScale noise_;
   BatchPlan plan_;
 };
@@ -538,7 +578,8 @@ Result<TrainEnd> Train(Workload& workload, Store& store, Clock& clock, const Tra
   joining.recoverable = [buckets](const Holdings& holdings, std::int64_t step) {
     return Recoverable(holdings, step, buckets);
   };
-  joining.newest_checkpoint = [&options]() -> std::optional<std::pair<std::string, std::int64_t>> {
+  using Named = std::optional<std::pair<std::string, std::int64_t>>;
+  joining.newest_checkpoint = [&options]() -> Result<Named> {
     if (options.checkpoints.empty()) return std::nullopt;
     return CheckpointFolder(options.checkpoints).Newest();
   };

@@ -77,7 +77,8 @@ struct ResizeReport {
   bool planned = false;
   std::int64_t pause_ns = 0;  // from the end of one step to the beginning of the next
   int rank = 0;
-  int servers = 0;  // of the workers
+  int servers = 0;      // of the workers
+  bool speaks = false;  // for all
 };
 
 // A member of the view is lost, as this worker sees it.
