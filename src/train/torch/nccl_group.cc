@@ -100,8 +100,8 @@ class Group final : public NcclGroup {
     if (comm_ != nullptr) ncclCommAbort(std::exchange(comm_, nullptr));
   }
 
-  Result<void> Reduce(float* floats, std::span<const Extent> parts,
-                      const c10::Stream& stream) override {
+  Result<void> Reduce(float* floats, std::span<const Extent> parts, const c10::Stream& stream,
+                      const std::function<bool()>& goes_on) override {
     const std::lock_guard lock(mutex_);
     if (comm_ == nullptr) return Fail(ErrorCode::kUnavailable, "the group of GPUs is gone");
     auto* const on = c10::cuda::CUDAStream(stream).stream();
@@ -111,9 +111,9 @@ class Group final : public NcclGroup {
       ncclReduce(at, at, parts[root].size(), ncclFloat32, ncclSum, static_cast<int>(root), comm_,
                  on);
     }
-    const auto begun = SettledLocked(ncclGroupEnd());
+    const auto begun = SettledLocked(ncclGroupEnd(), goes_on);
     if (begun == ncclSuccess) return {};
-    failed_ = true;
+    if (!leaving_ && goes_on()) failed_ = true;
     return Wrong("sum", begun);
   }
 
@@ -125,8 +125,9 @@ class Group final : public NcclGroup {
   }
 
  private:
-  ncclResult_t SettledLocked(ncclResult_t begun) const {
-    while (begun == ncclInProgress && comm_ != nullptr && !leaving_) {
+  // The first sum connects the members, which waits for ever for one that is gone.
+  ncclResult_t SettledLocked(ncclResult_t begun, const std::function<bool()>& goes_on) const {
+    while (begun == ncclInProgress && comm_ != nullptr && !leaving_ && goes_on()) {
       std::this_thread::yield();
       ncclCommGetAsyncError(comm_, &begun);
     }

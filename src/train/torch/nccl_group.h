@@ -6,6 +6,7 @@
 
 #include <c10/core/Stream.h>
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,9 +26,10 @@ class NcclGroup {
   virtual Result<std::string> Invite() = 0;
   virtual Result<void> Join(const std::string& invitation, int rank, int size) = 0;
   virtual void Leave() = 0;
-  // In place, on the stream: each part becomes the sum of all at the worker of its index.
+  // In place, on the stream: each part becomes the sum of all at the worker of its index. Waits for
+  // the others no longer than it `goes_on`.
   virtual Result<void> Reduce(float* floats, std::span<const Extent> parts,
-                              const c10::Stream& stream) = 0;
+                              const c10::Stream& stream, const std::function<bool()>& goes_on) = 0;
   // Whether something went wrong with what was begun.
   virtual bool Broken() const = 0;
 };

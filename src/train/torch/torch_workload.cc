@@ -274,10 +274,18 @@ class TorchWorkload::Gradients {
 
   // Over all workers first; then the own part alone comes here.
   void Sum(Extent bucket) {
+    const auto goes_on = [this] { return progress_->Need({0, 0}); };
+    if (!whole_ || !goes_on()) {
+      whole_ = false;
+      return;
+    }
     Complete(bucket);
     std::vector<Extent> parts;
     for (int i = 0; i < task_.parts; ++i) parts.push_back(PartOf(bucket, task_.parts, i));
-    if (!group_->Reduce(all_.data_ptr<float>(), parts, *copying_)) whole_ = false;
+    if (!group_->Reduce(all_.data_ptr<float>(), parts, *copying_, goes_on)) {
+      whole_ = false;
+      return;
+    }
     Copy(parts[static_cast<std::size_t>(task_.part)], bucket.first);
   }
 
