@@ -293,6 +293,22 @@ class FlagsTest(ProgramTest):
         run = self.expect(2, *LINEAR, "--steps=5", "--checkpoint-every=2")
         self.assertIn("give --checkpoints FOLDER", run.errors[0])
 
+    def test_checkpoints_of_which_every_worker_sees_its_own_alone_are_not_said_to_be_complete(self):
+        flags = [f"--folder={self.folder}/job", *LINEAR, "--steps=60", "--checkpoint-every=20", "--first-workers=2"]
+        runs = [self.start(*flags, f"--checkpoints={self.folder}/{name}") for name in ("one", "other")]
+        self.assertEqual([run.end() for run in runs], [0, 0], [run.told() for run in runs])
+        complaints = [line for run in runs for line in run.errors if "parts of other workers are not in" in line]
+        self.assertTrue(any("no checkpoint of step 60" in line for line in complaints), [run.told() for run in runs])
+
+    def test_workers_with_and_without_checkpoints_are_not_of_one_job(self):
+        flags = [f"--folder={self.folder}/job", *ENDLESS]
+        first = self.start(*flags, f"--checkpoints={self.folder}/kept")
+        first.wait_line("step")
+        other = self.start(*flags)
+        self.assertNotEqual(other.end(), 0, other.told())
+        self.assertIn("checkpoints none, not kept", other.told())
+        self.assertIsNone(first.process.poll(), first.told())
+
     def test_what_is_no_command_line_has_the_status_of_one(self):
         for flags in (["--nonsense"], ["--workers=0"], ["--shards"], ["store"]):
             with self.subTest(flags=flags):

@@ -375,12 +375,11 @@ class Session {
     return out;
   }
 
-  // All do so after the same step. Who has written all that it had of the one before, and does not
-  // see the parts of the others, writes to another folder than they.
+  // All do so after the same step. Where all have written the one before, and it is not to be seen,
+  // they have written to other folders.
   void BeginCheckpoint(const View& view, int rank) {
-    if (rank == 0 && begun_.step != Scribe::kNothing && begun_.writer == WriterOf(view)) {
-      SayUnseen(begun_.step);
-    }
+    const bool unseen = std::exchange(look_again_ns_, 0) != 0;
+    if (rank == 0 && unseen && begun_.writer == WriterOf(view)) SayUnseen(begun_.step);
     checkpoints_seen_ = checkpoints_asked_;
     begun_ = {state_.completed(), WriterOf(view)};
     scribe_.Write(state_.Copy(begun_.step, begun_.writer, false));
@@ -532,7 +531,7 @@ class Session {
   };
   Begun begun_;  // the last one, until it is known what came of it
   std::int64_t complete_ = Scribe::kNothing;
-  std::int64_t look_again_ns_ = 0;  // whether it is
+  std::int64_t look_again_ns_ = 0;  // whether it is; 0: nobody has looked in vain
   NoiseScale noise_;
   BatchPlan plan_;
 };
