@@ -304,7 +304,7 @@ def ddp(steps):
 
 def overlap(report, folder):
     """Compute alone: two workers that exchange nothing. Communication alone: as many bytes, no compute. One shard each."""
-    rival = ddp(30)
+    rival = ddp(15)
     link = {"share_memory": "false", "throttle": GIGABIT, "bucket_floats": BUCKET, "mirrors": 0}
     model = transformer(DEEP)
     rows = in_turns(lambda: gang_ms(2, 30, **model, **link, shards=2),
