@@ -407,7 +407,7 @@ TEST_F(ResizingTest, NobodyGetsMoreThanItsLargestBatchCanBeDividedAmong) {
   }
 }
 
-// Who could not run there anyway is not weighed: what is done is bounded by the GPUs.
+// Those who are left out of the weighing, because they could not run there anyway, change nothing.
 TEST_F(ResizingTest, HoweverManyWaitThoseRunWhoAreFirst) {
   const JobId speaks = Add("speaks", 1, 8);
   Settle();
